@@ -1,0 +1,1 @@
+"""One attention call for JAX, PyTorch and NumPy."""

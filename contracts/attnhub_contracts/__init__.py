@@ -1,0 +1,57 @@
+"""The attention contract: what a call means, whatever kernel serves it. Plugin authors import this package only."""
+
+from attnhub_contracts.arrays import Arrays, ArraySpec
+from attnhub_contracts.attention import Attention, Bound, bind
+from attnhub_contracts.backend import (
+    CONTRACT_VERSION,
+    Backend,
+    Capability,
+    Device,
+    Limits,
+    Prepare,
+    Refusal,
+    Run,
+)
+from attnhub_contracts.errors import (
+    ArgumentError,
+    AttnhubError,
+    DeviceError,
+    NoBackendError,
+    NonConformantError,
+    PluginError,
+    UnknownBackendError,
+    UnsupportedError,
+)
+from attnhub_contracts.features import DTYPES, FEATURES, GRADIENTS
+from attnhub_contracts.hooks import hookimpl, hookspec
+from attnhub_contracts.request import Request
+
+__all__ = [
+    "CONTRACT_VERSION",
+    "DTYPES",
+    "FEATURES",
+    "GRADIENTS",
+    "ArgumentError",
+    "ArraySpec",
+    "Arrays",
+    "Attention",
+    "AttnhubError",
+    "Backend",
+    "Bound",
+    "Capability",
+    "Device",
+    "DeviceError",
+    "Limits",
+    "NoBackendError",
+    "NonConformantError",
+    "PluginError",
+    "Prepare",
+    "Refusal",
+    "Request",
+    "Run",
+    "UnknownBackendError",
+    "UnsupportedError",
+    "bind",
+    "hookimpl",
+    "hookspec",
+]
