@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 from attnhub_contracts.arrays import ArraySpec
 
@@ -15,6 +15,9 @@ class Request:
     Letters: B batch, T query length, S key/value length, N query heads, K key/value heads, H head dimension,
     Hv value head dimension, whatever the layout. New fields come with a default and a feature word.
     """
+
+    #: False only while a compiler traces with symbols for sizes.
+    sizes_known: ClassVar[bool] = True
 
     framework: str
     dtype: str
@@ -49,7 +52,7 @@ class Request:
     #: The `Capability.name` that was chosen to serve it; "" until one was.
     capability: str = ""
     #: The platform that serves it, "cpu", "gpu" or "tpu"; "" until it is known.
-    platform: str = field(default="")
+    platform: str = ""
 
     @property
     def band(self) -> tuple[int | None, int | None]:
@@ -66,9 +69,13 @@ class Request:
 
     def needed(self) -> tuple[str, ...]:
         """Return every feature word that a backend must claim to serve this call."""
+        return self.words(unequal_lengths=self.T != self.S)
+
+    def words(self, *, unequal_lengths: bool) -> tuple[str, ...]:
+        """Return the words of `needed`, with T and S taken to differ or not: a trace may not want to compare them."""
         return (
             *self._argument_features(),
-            *self._shape_features(),
+            *self._shape_features(unequal_lengths),
             *self.gradients,
             *(word for word in self.needs if word not in self.gradients),
         )
@@ -94,11 +101,11 @@ class Request:
             words.append("precision_highest")
         return words
 
-    def _shape_features(self) -> list[str]:
+    def _shape_features(self, unequal_lengths: bool) -> list[str]:
         words = []
         if self.K != self.N:
             words.append("grouped_heads")
-        if self.T != self.S:
+        if unequal_lengths:
             words.append("unequal_lengths")
         if self.Hv != self.H:
             words.append("value_head_dim")

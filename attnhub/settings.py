@@ -1,0 +1,159 @@
+"""What is asked for beside the call: by the handle, by a context, by the environment, in this order of precedence."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from attnhub.frameworks import ALIASES
+from attnhub_contracts import ArgumentError
+from attnhub_contracts.arrays import FRAMEWORKS
+from attnhub_contracts.backend import PLATFORMS
+from attnhub_contracts.features import FEATURES, RELAXABLE, check_words, suggest
+
+BACKEND_VARIABLE = "ATTNHUB_BACKEND"
+DISABLE_VARIABLE = "ATTNHUB_DISABLE"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What `get` was asked for: a handle is this value and nothing else."""
+
+    platform: str = "auto"
+    backend: str | None = None
+    framework: str | None = None
+    need: frozenset[str] = frozenset()
+    relax: frozenset[str] = frozenset()
+    fallback: str | None = None
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The promises that every call asks for, in a fixed order."""
+        return tuple(sorted((self.need | RELAXABLE) - (self.relax - self.need)))
+
+    def token(self) -> str:
+        """Return it as text, which a compiler takes for a constant."""
+        plain = {name: getattr(self, name) for name in Spec.__dataclass_fields__}
+        return json.dumps({**plain, "need": sorted(self.need), "relax": sorted(self.relax)})
+
+    @staticmethod
+    def from_token(token: str) -> Spec:
+        """Return what `token` was made from."""
+        plain = json.loads(token)
+        return Spec(**{**plain, "need": frozenset(plain["need"]), "relax": frozenset(plain["relax"])})
+
+
+class Ambient(NamedTuple):
+    """What a call takes from around it; part of every plan's key."""
+
+    backend: str | None = None
+    platform: str = "auto"
+    variable_backend: str = ""
+    variable_disable: str = ""
+
+
+class Asked(NamedTuple):
+    """One setting, and where it came from."""
+
+    value: str | None
+    source: str
+
+
+_CONTEXT: ContextVar[tuple[str | None, str]] = ContextVar("attnhub_override", default=(None, "auto"))
+
+
+def make_spec(
+    platform: str,
+    backend: str | None,
+    framework: str | None,
+    need: Iterable[str],
+    relax: Iterable[str],
+    fallback: str | None,
+) -> Spec:
+    """Check what `get` was asked for.
+
+    Raises:
+        ArgumentError: an unknown platform, framework or word, with the nearest known one.
+    """
+    if framework is not None and framework not in FRAMEWORKS:
+        raise ArgumentError(f"`framework` does not know {framework!r}.{suggest(str(framework), FRAMEWORKS)}")
+    return Spec(
+        platform=check_platform("platform", platform),
+        backend=_check_backend(backend),
+        framework=framework,
+        need=check_words(need, "need", FEATURES),
+        relax=check_words(relax, "relax", RELAXABLE),
+        fallback=None if fallback is None else check_platform("fallback", fallback, allow_auto=False),
+    )
+
+
+def _check_backend(backend: object) -> str | None:
+    if backend is None or (isinstance(backend, str) and backend):
+        return backend
+    raise ArgumentError(f"`backend` is {backend!r}; a name such as 'jax_xla' or None is accepted.")
+
+
+def check_platform(argument: str, platform: object, *, allow_auto: bool = True) -> str:
+    """Return the contract's name of a platform, aliases resolved, or raise `ArgumentError` with the nearest."""
+    known = (*PLATFORMS, *(["auto"] if allow_auto else []))
+    name = platform.strip().lower() if isinstance(platform, str) else ""
+    name = ALIASES.get(name, name)
+    if name not in known:
+        raise ArgumentError(f"`{argument}` does not know {platform!r}.{suggest(name, (*known, *ALIASES))}")
+    return name
+
+
+@contextlib.contextmanager
+def override(*, backend: str | None = None, platform: str = "auto") -> Iterator[None]:
+    """Ask for a backend or a platform for every call in this context whose handle leaves it open.
+
+    Holds for this thread and its async tasks. Nested contexts: an inner one replaces what it names. A program that
+    JAX or `torch.compile` has already traced keeps the choice made then.
+
+    Raises:
+        ArgumentError: an unknown platform.
+    """
+    outer_backend, outer_platform = _CONTEXT.get()
+    platform = check_platform("platform", platform)
+    token = _CONTEXT.set((backend or outer_backend, outer_platform if platform == "auto" else platform))
+    try:
+        yield
+    finally:
+        _CONTEXT.reset(token)
+
+
+def ambient() -> Ambient:
+    """Read the context and the environment."""
+    backend, platform = _CONTEXT.get()
+    environ = os.environ
+    return Ambient(backend, platform, environ.get(BACKEND_VARIABLE, ""), environ.get(DISABLE_VARIABLE, ""))
+
+
+def asked_backend(spec: Spec, around: Ambient) -> Asked:
+    """Return the backend name that holds for a call, by precedence."""
+    if spec.backend is not None:
+        return Asked(spec.backend, "named by the handle")
+    if around.backend is not None:
+        return Asked(around.backend, "named by `attnhub.override`")
+    if around.variable_backend.strip():
+        return Asked(around.variable_backend.strip(), f"named by {BACKEND_VARIABLE}")
+    return Asked(None, "chosen automatically")
+
+
+def asked_platform(spec: Spec, around: Ambient) -> Asked:
+    """Return the platform that holds for a call, by precedence."""
+    if spec.platform != "auto":
+        return Asked(spec.platform, "asked for by the handle")
+    if around.platform != "auto":
+        return Asked(around.platform, "asked for by `attnhub.override`")
+    return Asked("auto", "where the arrays are")
+
+
+def disabled(around: Ambient) -> tuple[str, ...]:
+    """Return the backend names that the environment switches off."""
+    return tuple(name.strip() for name in around.variable_disable.split(",") if name.strip())
