@@ -8,9 +8,9 @@
 
 from __future__ import annotations
 
-from attnhub.attention import Handle, explain, get
+from attnhub.attention import Handle, explain, forget, get
 from attnhub.explanation import Explanation
-from attnhub.registry import backends, forget
+from attnhub.registry import backends
 from attnhub.settings import override
 from attnhub_contracts import (
     CONTRACT_VERSION,

@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
 
@@ -23,6 +24,8 @@ MAX_PLANS = 1024
 
 _LOCK = threading.RLock()
 _HANDLES: weakref.WeakValueDictionary[Spec, Handle] = weakref.WeakValueDictionary()
+#: Keeps the plans of `attnhub.get("cpu")(...)`, written where it is called, from going with the handle.
+_RECENT: deque[Handle] = deque(maxlen=256)
 
 
 class _Plan(NamedTuple):
@@ -155,6 +158,11 @@ class Handle:
             raise TypeError(f"using() got an unexpected argument {sorted(unknown)[0]!r}; accepted: {accepted}.")
         return _handle(make_spec(**{**asked, **changes}))
 
+    def drop_plans(self) -> None:
+        """Forget every plan; the next call of each kind makes its own anew."""
+        self._plans.clear()
+        self._said_fallback = False
+
     def _plan(self, query: Any, key: Any, value: Any, arguments: dict[str, Any]) -> _Plan:
         around = settings.ambient()
         try:
@@ -228,7 +236,16 @@ def _handle(spec: Spec) -> Handle:
         handle = _HANDLES.get(spec)
         if handle is None:
             handle = _HANDLES[spec] = Handle(spec)
+            _RECENT.append(handle)
         return handle
+
+
+def forget() -> None:
+    """Discover, probe, load and plan anew at the next call: after plugins were installed or devices came and went."""
+    with _LOCK:
+        registry.forget()
+        for handle in _HANDLES.values():
+            handle.drop_plans()
 
 
 def _show(value: Any) -> str:

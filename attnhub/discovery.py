@@ -69,6 +69,11 @@ def find(name: str, source: str) -> Registration:
     return found
 
 
+def forget() -> None:
+    """Look at the entry points again at the next call."""
+    _discover.cache_clear()
+
+
 @lru_cache(maxsize=1)
 def _discover() -> tuple[Registration, ...]:
     found = [registration for point in entry_points(group=hooks.PROJECT) for registration in _load(point)]

@@ -141,8 +141,8 @@ def say_choice(explanation: Explanation) -> None:
 
 
 def forget() -> None:
-    """Discover, probe and load anew at the next call: after plugins were installed or devices came and went."""
-    discovery._discover.cache_clear()
+    """Drop what was discovered, probed and loaded."""
+    discovery.forget()
     _probe.cache_clear()
     load.cache_clear()
 

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import attnhub
@@ -67,3 +68,9 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
         return module
 
     return install_plugin
+
+
+@pytest.fixture
+def q() -> np.ndarray:
+    """A query that does as key and value too: (B, T, N, H) = (1, 3, 2, 4), float32, NumPy."""
+    return np.zeros((1, 3, 2, 4), np.float32)
