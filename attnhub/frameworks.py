@@ -92,7 +92,7 @@ def _place(array: Any) -> Place:
     if isinstance(array, ArraySpec):
         return Place("", "a stand-in", is_stand_in=True)
     framework = framework_of(array)
-    if framework == "torch":
+    if framework == "torch" and array.device.type != "meta":
         return Place(platform_name(array.device.type), str(array.device))
     if framework == "jax":
         return _jax_place(array)
