@@ -68,7 +68,7 @@ def attend(token: str, needs: tuple[str, ...], query: Any, key: Any, value: Any,
         words = ",".join(request.words(unequal_lengths=request.T != request.S))
     passed = ""
     serving = getattr(_SLOTS, _choose(token, request.dtype, words, place, passed))
-    while serving.limits.refuse(request):
+    while not serving.limits.admit(request):
         passed = passed + serving.bar + ","
         serving = getattr(_SLOTS, _choose(token, request.dtype, words, place, passed))
     return serving.prepare(request.serve_by(capability=serving.capability, platform=serving.platform))(arrays)

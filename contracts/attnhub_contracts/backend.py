@@ -68,33 +68,46 @@ class Limits:
     #: Elements in any one of query, key, value and the output.
     max_elements: int | None = None
 
+    def admit(self, request: Request) -> bool:
+        """Tell whether the request is within every limit; safe where sizes are a tracer's symbols."""
+        return not self._over(request)
+
     def refuse(self, request: Request) -> list[Refusal]:
         """Return one refusal for each limit that the request exceeds."""
+        return [
+            Refusal(
+                f"{what} is {size}; {'multiples of' if limit == 'head_dim_multiple' else 'at most'} {most} is served",
+                limit,
+            )
+            for limit, what, size, most in self._over(request)
+        ]
+
+    def _over(self, request: Request) -> list[tuple[str, str, int, int]]:
+        """Return (limit, what, size, most) of each limit exceeded; formatting here would fix a symbol's value."""
         r = request
+        head, value_head = "head dimension H", "value head dimension Hv"
         sizes = (
-            ("max_head_dim", "head dimension H", r.H),
-            ("max_value_head_dim", "value head dimension Hv", r.Hv),
-            ("max_batch", "batch B", r.B),
-            ("max_heads", "query heads N", r.N),
-            ("max_batch_heads", "batch times heads B * N", r.B * r.N),
-            ("max_length", "query length T", r.T),
-            ("max_length", "key/value length S", r.S),
-            ("max_elements", "elements of query", r.B * r.T * r.N * r.H),
-            ("max_elements", "elements of key", r.B * r.S * r.K * r.H),
-            ("max_elements", "elements of value", r.B * r.S * r.K * r.Hv),
-            ("max_elements", "elements of the output", r.B * r.T * r.N * r.Hv),
+            ("max_head_dim", head, r.H, self.max_head_dim),
+            ("max_value_head_dim", value_head, r.Hv, self.max_value_head_dim),
+            ("max_batch", "batch B", r.B, self.max_batch),
+            ("max_heads", "query heads N", r.N, self.max_heads),
+            ("max_batch_heads", "batch times heads B * N", r.B * r.N, self.max_batch_heads),
+            ("max_length", "query length T", r.T, self.max_length),
+            ("max_length", "key/value length S", r.S, self.max_length),
+            ("max_elements", "elements of query", r.B * r.T * r.N * r.H, self.max_elements),
+            ("max_elements", "elements of key", r.B * r.S * r.K * r.H, self.max_elements),
+            ("max_elements", "elements of value", r.B * r.S * r.K * r.Hv, self.max_elements),
+            ("max_elements", "elements of the output", r.B * r.T * r.N * r.Hv, self.max_elements),
         )
-        refusals = []
-        for limit, what, size in sizes:
-            most = getattr(self, limit)
-            if most is not None and size > most:
-                refusals.append(Refusal(f"{what} is {size}; at most {most} is served", limit))
+        over = [(limit, what, size, most) for limit, what, size, most in sizes if most is not None and size > most]
         step = self.head_dim_multiple
         if step != 1:
-            for what, size in (("head dimension H", r.H), ("value head dimension Hv", r.Hv)):
-                if size % step:
-                    refusals.append(Refusal(f"{what} is {size}; multiples of {step} are served", "head_dim_multiple"))
-        return refusals
+            over += [
+                ("head_dim_multiple", what, size, step)
+                for what, size in ((head, r.H), (value_head, r.Hv))
+                if size % step
+            ]
+        return over
 
 
 @dataclass(frozen=True)
