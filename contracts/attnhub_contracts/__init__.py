@@ -19,6 +19,7 @@ from attnhub_contracts.errors import (
     NoBackendError,
     NonConformantError,
     PluginError,
+    RecordError,
     UnknownBackendError,
     UnsupportedError,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "NonConformantError",
     "PluginError",
     "Prepare",
+    "RecordError",
     "Refusal",
     "Request",
     "Run",

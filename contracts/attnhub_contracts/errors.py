@@ -58,5 +58,9 @@ class PluginError(AttnhubError):
     """A plugin did not load, or what it registered breaks the rules of `Backend`."""
 
 
+class RecordError(AttnhubError, ValueError):
+    """A text that is no conformance record, or one that cannot be trusted."""
+
+
 def _rebuild_unsupported(message: str, feature: str, backend: str) -> UnsupportedError:
     return UnsupportedError(message, feature=feature, backend=backend)

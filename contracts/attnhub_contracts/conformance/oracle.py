@@ -1,7 +1,8 @@
 """The oracle: float64 NumPy, the whole contract, forward and backward in closed form. Slow, quadratic, and right.
 
-Everything is decided by visibility, never by the value of a logit, weight or sum. Inside, heads come before length:
-(B, N, T, H), with key and value repeated to N heads.
+Inside, arrays are (B, N, T, ·) and (B, N, S, ·), with key and value repeated for grouped heads. What a row sees is
+decided by `visible_cells` alone; what it does not see is selected away, so that no NaN in a hidden place reaches
+anything.
 """
 
 from __future__ import annotations
@@ -9,33 +10,36 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from attnhub_contracts.arrays import Arrays
 from attnhub_contracts.attention import bind
+from attnhub_contracts.conformance._oracle_axes import (
+    Floats,
+    as_float64,
+    from_layout,
+    heads_first,
+    sum_groups,
+    sum_over_seen,
+    sum_to,
+    to_layout,
+)
 from attnhub_contracts.conformance.visibility import Bools, visible_cells
 from attnhub_contracts.request import Request
 
-Floats = npt.NDArray[np.float64]
-
 
 class Forward(NamedTuple):
-    """The answer, and what the backward pass needs of the way to it."""
+    """The answer, and what `backward` needs of the way to it."""
 
-    #: (B, T, N, Hv) or (B, N, T, Hv), in the request's layout.
-    out: Floats
-    #: (B, N, T) in either layout: natural log of the softmax denominator, sinks included.
-    lse: Floats
-    #: (B, N, T, S): softmax weights, exactly 0 in hidden cells.
-    weights: Floats
-    #: (B, N, T, S): which cells may attend.
-    visible: Bools
-    #: (B, N, T, S): d capped logit / d logit, `1 - tanh^2`; 1 without a cap.
-    slope: Floats
+    out: Floats  # (B, T, N, Hv), in the layout of the request
+    lse: Floats  # (B, N, T) in either layout, with the sinks; -inf where a row has neither key nor sink
+    weights: Floats  # (B, N, T, S), exactly 0 where hidden
+    sink_weights: Floats  # (B, N, T), the sink's share; 0 without one
+    visible: Bools  # (B, N, T, S)
+    slope: Floats  # the cap's derivative at each logit, (B, N, T, S); without a cap (), 1
 
 
 class Gradients(NamedTuple):
-    """Float64, each shaped as its input; None where that input was not given."""
+    """Cotangents of the inputs, each shaped like its input, float64; None where the input was not given."""
 
     query: Floats
     key: Floats
@@ -44,128 +48,129 @@ class Gradients(NamedTuple):
     sinks: Floats | None
 
 
-def attend(query: Any, key: Any, value: Any, **arguments: Any) -> Any:
-    """Serve one call of the contract on NumPy arrays; arguments and errors as `Attention.__call__`."""
-    bound = bind(query, key, value, **arguments)
-    return present(bound.request, query, forward(bound.request, bound.arrays))
+def forward(request: Request, arrays: Arrays) -> Forward:
+    """Return output, log-sum-exp, and what the backward pass needs."""
+    with np.errstate(all="ignore"):  # hidden cells are computed too, and may overflow; overflow is no error (C5)
+        query, key, value = heads_first(request, arrays)
+        visible = visible_cells(request, arrays)  # (B, N, T, S)
+        logits, slope = _logits(request, query, key, arrays.bias)  # (B, N, T, S)
+        sinks = _sinks(request, arrays.sinks)  # (N, 1)
+
+        top = np.max(logits, axis=-1, initial=-np.inf, where=visible)  # (B, N, T)
+        top = np.maximum(top, sinks)
+        top = np.where(top == -np.inf, 0.0, top)  # neither key nor sink: any number does
+        terms = np.where(visible, np.exp(logits - top[..., None]), 0.0)  # (B, N, T, S)
+        sink_terms = np.exp(sinks - top)  # (B, N, T)
+        total = terms.sum(axis=-1) + sink_terms  # (B, N, T)
+
+        weights = np.where(visible, terms / total[..., None], 0.0)  # (B, N, T, S)
+        sink_weights = np.where(sinks == -np.inf, 0.0, sink_terms / total)  # (B, N, T)
+        out = sum_over_seen(weights, visible, value)  # (B, N, T, Hv)
+        return Forward(to_layout(out, request), np.log(total) + top, weights, sink_weights, visible, slope)
 
 
-def present(request: Request, query: Any, answer: Forward) -> Any:
-    """Return an answer as the contract wants it: in query's dtype, with the LSE if it was asked for."""
+def backward(request: Request, arrays: Arrays, d_out: Any, d_lse: Any = None) -> Gradients:
+    """Return the gradients of `sum(out * d_out) + sum(lse * d_lse)`.
+
+    With p the weights, a logit's gradient is `p * (value · d_out - out · d_out + d_lse)`: the softmax's Jacobian, and
+    p once more for the log-sum-exp. The sink has no value, so its own is `p_sink * (d_lse - out · d_out)`.
+
+    Args:
+        request: of the call.
+        arrays: of the call.
+        d_out: (B, T, N, Hv) in the layout of the request.
+        d_lse: (B, N, T) in either layout; None is zero.
+    """
     with np.errstate(all="ignore"):
-        out = answer.out.astype(query.dtype)
+        query, key, value = heads_first(request, arrays)
+        out, _, weights, sink_weights, visible, slope = forward(request, arrays)
+        seen_by = np.swapaxes(visible, 2, 3)  # (B, N, S, T), the rows that see a key
+
+        d_out = from_layout(d_out, request)  # (B, N, T, Hv)
+        out_share = np.sum(from_layout(out, request) * d_out, axis=-1)  # (B, N, T)
+        out_share = np.where(visible.any(axis=-1), out_share, 0.0)
+        d_row = (0.0 if d_lse is None else as_float64(d_lse)) - out_share  # (B, N, T)
+        d_weights = d_out @ np.swapaxes(value, 2, 3)  # (B, N, T, S)
+        d_logits = np.where(visible, weights * (d_weights + d_row[..., None]), 0.0)  # (B, N, T, S)
+        d_dots = np.where(visible, d_logits * slope * request.scale, 0.0)  # (B, N, T, S), of query · key
+
+        d_query = sum_over_seen(d_dots, visible, key)  # (B, N, T, H)
+        d_key = sum_over_seen(np.swapaxes(d_dots, 2, 3), seen_by, query)  # (B, N, S, H)
+        d_value = sum_over_seen(np.swapaxes(weights, 2, 3), seen_by, d_out)  # (B, N, S, Hv)
+        no_sink = _sinks(request, arrays.sinks) == -np.inf  # (N, 1)
+        d_sinks = np.where(no_sink, 0.0, sink_weights * d_row).sum(axis=(0, 2))  # (N,)
+        return Gradients(
+            to_layout(d_query, request),
+            to_layout(sum_groups(d_key, request.K), request),
+            to_layout(sum_groups(d_value, request.K), request),
+            None if arrays.bias is None else sum_to(d_logits, arrays.bias.shape),
+            None if arrays.sinks is None else d_sinks,
+        )
+
+
+def in_dtype(answer: Forward, request: Request, dtype: Any) -> Any:
+    """Return what a call returns: the output rounded to `dtype`, and the log-sum-exp if it was asked for."""
+    with np.errstate(all="ignore"):  # float16 may round to Inf
+        out = answer.out.astype(dtype)
         lse = answer.lse.astype(np.float64 if request.dtype == "float64" else np.float32)
     return (out, lse) if request.return_lse else out
 
 
-def forward(request: Request, arrays: Arrays) -> Forward:
-    """Return output and LSE in float64, from inputs of any contract dtype (C5, C9, C14)."""
-    with np.errstate(all="ignore"):  # logits may overflow, and a user's error state is not ours
-        q, k, v = _heads_first(request, arrays)
-        visible = visible_cells(request, arrays)
-        logits, slope = _logits(request, arrays, q, k)
-        sink = _sinks(request, arrays)  # (N, 1, 1)
-        peak = np.max(logits, axis=-1, keepdims=True, initial=-np.inf, where=visible)
-        peak = np.maximum(peak, sink)
-        peak = np.where(peak == -np.inf, 0.0, peak)  # nothing to subtract
-        terms = np.where(visible, np.exp(logits - peak), 0.0)
-        total = terms.sum(-1, keepdims=True) + np.exp(sink - peak)
-        sees = visible.any(-1, keepdims=True)
-        weights = np.where(visible, terms / np.where(sees, total, 1.0), 0.0)
-        lse = np.where(sees, peak + np.log(total), sink)[..., 0]
-        out = np.where(sees, _mix(weights, visible, v), 0.0)
-        return Forward(_in_layout(request, out), lse, weights, visible, slope)
+def attend(
+    query: Any,
+    key: Any,
+    value: Any,
+    *,
+    bias: Any = None,
+    mask: Any = None,
+    is_causal: bool = False,
+    query_offset: Any = None,
+    scale: float | None = None,
+    logits_soft_cap: float | None = None,
+    local_window_size: int | tuple[int | None, int | None] | None = None,
+    sinks: Any = None,
+    query_seq_lengths: Any = None,
+    key_value_seq_lengths: Any = None,
+    query_segment_ids: Any = None,
+    key_value_segment_ids: Any = None,
+    return_lse: bool = False,
+    precision: str = "default",
+    layout: str = "BTNH",
+) -> Any:
+    """Serve one call on NumPy arrays; arguments, results and errors as in `Attention.__call__`."""
+    request, arrays = bind(
+        query,
+        key,
+        value,
+        bias=bias,
+        mask=mask,
+        is_causal=is_causal,
+        query_offset=query_offset,
+        scale=scale,
+        logits_soft_cap=logits_soft_cap,
+        local_window_size=local_window_size,
+        sinks=sinks,
+        query_seq_lengths=query_seq_lengths,
+        key_value_seq_lengths=key_value_seq_lengths,
+        query_segment_ids=query_segment_ids,
+        key_value_segment_ids=key_value_segment_ids,
+        return_lse=return_lse,
+        precision=precision,
+        layout=layout,
+    )
+    return in_dtype(forward(request, arrays), request, query.dtype)
 
 
-def backward(request: Request, arrays: Arrays, d_out: Any, d_lse: Any = None) -> Gradients:
-    """Return all gradients for the cotangents `d_out` (shaped as the output) and `d_lse` (B, N, T), None for zeros.
-
-    With weights p, output o and `delta = Σ p (do·v)`: dlogits = p (do·v - delta + dlse); the sink, a column without a
-    value, gets p_sink (dlse - delta). As in FlashAttention-2 (arXiv 2307.08691), extended by LSE and sinks.
-    """
-    with np.errstate(all="ignore"):
-        answer = forward(request, arrays)
-        p, visible = answer.weights, answer.visible
-        q, k, v = _heads_first(request, arrays)
-        sees = visible.any(-1, keepdims=True)
-        do = np.asarray(d_out).astype(np.float64)
-        do = do.swapaxes(1, 2) if request.layout == "BTNH" else do
-        do = np.where(sees, do, 0.0)  # an empty row adds nothing, whatever its cotangent holds (C4)
-        dl = np.zeros(answer.lse.shape) if d_lse is None else np.asarray(d_lse).astype(np.float64)
-        dp = np.where(visible, do @ v.swapaxes(-1, -2), 0.0)
-        delta = np.where(visible, p * dp, 0.0).sum(-1, keepdims=True)
-        ds = np.where(visible, p * (dp - delta + dl[..., None]), 0.0)
-        dx = np.where(visible, ds * answer.slope * request.scale, 0.0)
-        swapped = visible.swapaxes(-1, -2)
-        return Gradients(
-            query=_in_layout(request, _mix(dx, visible, k)),
-            key=_in_layout(request, _sum_groups(request, _mix(dx.swapaxes(-1, -2), swapped, q))),
-            value=_in_layout(request, _sum_groups(request, _mix(p.swapaxes(-1, -2), swapped, do))),
-            bias=None if request.bias is None else _sum_broadcast(ds, request.bias.shape),
-            sinks=None if request.sinks is None else _d_sinks(request, arrays, answer, delta[..., 0], dl),
-        )
+def _logits(request: Request, query: Floats, key: Floats, bias: Any) -> tuple[Floats, Floats]:
+    """Return `cap(scale * query · key) + bias`, (B, N, T, S), and the cap's derivative there (C5)."""
+    logits = request.scale * (query @ np.swapaxes(key, 2, 3))
+    slope = np.array(1.0)
+    if (cap := request.logits_soft_cap) is not None:
+        bent = np.tanh(logits / cap)
+        logits, slope = cap * bent, 1.0 - bent * bent
+    return (logits if bias is None else logits + as_float64(bias)), slope
 
 
-def _heads_first(request: Request, arrays: Arrays) -> tuple[Floats, Floats, Floats]:
-    """Return query (B, N, T, H), key (B, N, S, H) and value (B, N, S, Hv): head n reads key head n // (N // K)."""
-    q, k, v = (np.asarray(x).astype(np.float64) for x in (arrays.query, arrays.key, arrays.value))
-    if request.layout == "BTNH":
-        q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
-    groups = request.N // request.K
-    return q, np.repeat(k, groups, axis=1), np.repeat(v, groups, axis=1)
-
-
-def _logits(request: Request, arrays: Arrays, q: Floats, k: Floats) -> tuple[Floats, Floats]:
-    """Return `cap(scale * q·k) + bias` (B, N, T, S), and the slope of the cap (C5)."""
-    x = request.scale * (q @ k.swapaxes(-1, -2))
-    slope = np.ones_like(x)
-    if request.logits_soft_cap is not None:
-        squashed = np.tanh(x / request.logits_soft_cap)
-        x, slope = request.logits_soft_cap * squashed, 1.0 - squashed**2
-    if arrays.bias is not None:
-        x = x + np.asarray(arrays.bias).astype(np.float64)
-    return x, slope
-
-
-def _sinks(request: Request, arrays: Arrays) -> Floats:
-    """Return the sinks as (N, 1, 1); -inf is no sink."""
-    if arrays.sinks is None:
-        return np.full((request.N, 1, 1), -np.inf)
-    return np.asarray(arrays.sinks).astype(np.float64).reshape(request.N, 1, 1)
-
-
-def _d_sinks(request: Request, arrays: Arrays, answer: Forward, delta: Floats, dl: Floats) -> Floats:
-    """Return the sinks' gradient (N,); an empty row's LSE *is* the sink, so its cotangent passes whole."""
-    sink = _sinks(request, arrays)[..., 0]  # (N, 1)
-    share = np.where(sink == -np.inf, 0.0, np.exp(sink - answer.lse))
-    given = np.where(sink == -np.inf, 0.0, share * (dl - delta))
-    summed: Floats = given.sum(axis=(0, 2))
-    return summed
-
-
-def _mix(weights: Floats, visible: Bools, rows: Floats) -> Floats:
-    """Return `weights @ rows` over visible cells alone: 0 times NaN would let in what is hidden."""
-    if np.isfinite(rows).all():
-        return weights @ rows
-    mixed = np.zeros((*weights.shape[:-1], rows.shape[-1]))
-    for index in np.ndindex(*weights.shape[:-1]):
-        seen = visible[index]
-        mixed[index] = weights[index][seen] @ rows[index[:2]][seen]
-    return mixed
-
-
-def _sum_groups(request: Request, x: Floats) -> Floats:
-    """Return (B, K, ...) from (B, N, ...): a key/value head serves N // K query heads."""
-    summed: Floats = x.reshape(request.B, request.K, request.N // request.K, *x.shape[2:]).sum(2)
-    return summed
-
-
-def _sum_broadcast(x: Floats, shape: tuple[int, ...]) -> Floats:
-    """Return x (B, N, T, S) summed over the axes along which `shape` was broadcast."""
-    axes = tuple(axis for axis, (have, want) in enumerate(zip(shape, x.shape, strict=True)) if have == 1 and want != 1)
-    summed: Floats = x.sum(axis=axes, keepdims=True)
-    return summed
-
-
-def _in_layout(request: Request, x: Floats) -> Floats:
-    return x.swapaxes(1, 2) if request.layout == "BTNH" else x
+def _sinks(request: Request, sinks: Any) -> Floats:
+    """Return the sinks' logits, (N, 1) beside (B, N, T); -inf is no sink (C9)."""
+    return np.full((request.N, 1), -np.inf) if sinks is None else as_float64(sinks)[:, None]
