@@ -12,7 +12,7 @@ from attnhub.discovery import Registration
 from attnhub.doctor import Report
 from attnhub.explanation import Explanation, describe_call
 from attnhub.selection import Candidate
-from attnhub_contracts.features import ARGUMENTS, GRADIENTS, PROMISES, SHAPES
+from attnhub_contracts.features import ARGUMENTS, DTYPES, GRADIENTS, PROMISES, SHAPES
 
 _STYLE = {"ready": "green", "not here": "yellow", "broken": "red"}
 
@@ -33,17 +33,16 @@ def of_report(report: Report) -> tuple[Text | Table, ...]:
 
 def of_backends(registrations: Iterable[Registration]) -> Table:
     """Return the table of what is registered and claimed."""
-    table = _table("backend", "version", "from", "framework", "platforms", "dtypes", "does not serve")
+    table = _table("backend", "version", "from", "framework", "platforms", "does not serve")
     for r in registrations:
         if r.backend is None:
-            table.add_row(r.name, r.version, r.distribution, "", "", "", Text(r.problem, style="red"))
+            table.add_row(r.name, r.version, r.distribution, "", "", Text(r.problem, style="red"))
             continue
-        lacks = ", ".join(_lacks(r)) or "-"
+        lacks = ", ".join(_lacks(r)) or "(serves everything)"
         if r.clashes:
             lacks = f"name taken twice, write {r.qualified}; {lacks}"
-        dtypes = ", ".join(sorted({d for c in r.backend.capabilities for d in c.dtypes}))
         platforms = ", ".join(sorted(r.backend.platforms))
-        table.add_row(r.name, r.version, r.distribution, r.backend.framework, platforms, dtypes, Text(lacks))
+        table.add_row(r.name, r.version, r.distribution, r.backend.framework, platforms, Text(lacks))
     return table
 
 
@@ -106,11 +105,15 @@ def _lacks(registration: Registration) -> list[str]:
     assert registration.backend is not None
     claimed = {word for c in registration.backend.capabilities for word in c.features | c.gradients}
     vocabulary = [*ARGUMENTS, *SHAPES, *PROMISES, *GRADIENTS]
-    return [word for word in vocabulary if word not in claimed and word != "linear_memory"]
+    dtypes = {dtype for c in registration.backend.capabilities for dtype in c.dtypes}
+    lacking = [word for word in vocabulary if word not in claimed and word != "linear_memory"]
+    return [*(dtype for dtype in DTYPES if dtype not in dtypes), *lacking]
 
 
 def _table(*columns: str) -> Table:
+    """Return an empty table; its last column takes the room that is left, the others never break a name."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for column in columns[:-1]:
+        table.add_column(column, no_wrap=True)
+    table.add_column(columns[-1], overflow="fold", ratio=1)
     return table

@@ -76,7 +76,8 @@ class Explanation:
     def _platform(self) -> str:
         if self.platform_asked == self.platform:
             return f"{self.platform} ({self.platform_source})"
-        return f"{self.platform_asked} -> {self.platform or 'none'} ({self.platform_source})"
+        came_to = f"{self.platform_asked} -> {self.platform}" if self.platform else self.platform_asked
+        return f"{came_to} ({self.platform_source})"
 
 
 def describe_call(request: Request) -> str:

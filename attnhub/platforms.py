@@ -25,7 +25,7 @@ def resolve_platform(wanted: Asked, place: Place, framework: str, fallback: str 
     """Return the platform that serves arrays at `place`, or the `DeviceError` that the call raises."""
     asked = str(wanted.value)
     if place.is_stand_in:
-        return Resolution("" if asked == "auto" else asked)
+        return Resolution("", "shapes without arrays: each backend's own") if asked == "auto" else Resolution(asked)
     if asked == "auto":
         return _where_the_arrays_are(place, framework)
     if place.platform == asked:

@@ -44,7 +44,7 @@ def refuse_outright(backend: Backend, request: Request, platform: str) -> list[R
         refusals.append(Refusal(reason, "framework"))
     if platform and platform not in backend.platforms:
         served = ", ".join(sorted(backend.platforms))
-        refusals.append(Refusal(f"does not serve platform {platform!r}; {served} it does", "platform"))
+        refusals.append(Refusal(f"serves platform {served}; {platform} is asked for", "platform"))
     return refusals
 
 
@@ -96,6 +96,6 @@ def _rank(candidate: Candidate) -> tuple[bool, int, str, str]:
 
 
 def _distance(candidate: Candidate) -> tuple[int, int]:
-    """How far a candidate is from serving: nobody acts on another framework's refusal first."""
-    far = sum(refusal.feature == "framework" for refusal in candidate.refusals)
+    """How far a candidate is from serving: nobody acts first on the refusal of another framework or platform."""
+    far = sum(refusal.feature in ("framework", "platform") for refusal in candidate.refusals)
     return far, len(candidate.refusals)
