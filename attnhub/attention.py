@@ -16,6 +16,7 @@ from attnhub.plan_key import plan_key
 from attnhub.settings import Spec, make_spec
 from attnhub.standins import stand_in, stand_ins
 from attnhub_contracts import Arrays, Attention, Run, bind
+from attnhub_contracts.arrays import framework_of
 
 log = logging.getLogger("attnhub")
 
@@ -138,12 +139,12 @@ class Handle:
 
         Takes the arguments of a call. In the place of any array, a shape (a tuple of ints), an `ArraySpec`, a
         `jax.ShapeDtypeStruct` or a tensor on PyTorch's meta device does. A shape is float32 (bool for `mask`, int32
-        for lengths, ids and offset) and of the handle's framework; with none, backends of every framework compete.
+        for lengths, ids and offset), of the handle's framework or query's; with neither, backends of all compete.
 
         Raises:
             ArgumentError: the contract forbids the call. Every other error is in the explanation.
         """
-        framework = self._spec.framework or ""
+        framework = self._spec.framework or framework_of(query)
         triple = [stand_in(name, x, framework) for name, x in (("query", query), ("key", key), ("value", value))]
         bound = bind(*triple, **stand_ins(arguments, framework), needs=self._spec.needs)
         return registry.settle(self._spec, bound, settings.ambient())[0]

@@ -102,3 +102,10 @@ def test_broken_plugins_are_in_the_explanation(install, q):
     explanation = attnhub.explain(q, q, q)
     assert any("plugin bad 0.3 did not load: ZeroDivisionError" in problem for problem in explanation.broken)
     assert "ZeroDivisionError" in str(explanation)
+
+
+def test_bare_shapes_are_of_querys_framework(install):
+    install("acme", "return [make('acme_one', claim('nan_propagation key_value_seq_lengths'))]")
+    spec = attnhub.ArraySpec((2, 128, 8, 64), "float32", "numpy")
+    explanation = attnhub.explain(spec, spec, spec, key_value_seq_lengths=(2,), backend="acme_one")
+    assert explanation.chosen.name == "acme_one"
