@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from attnhub import attention, cli_tables, doctor, registry
-from attnhub_contracts import ArraySpec, AttnhubError
+from attnhub_contracts import CONTRACT_VERSION, ArraySpec, AttnhubError
 from attnhub_contracts.features import DTYPES
 
 app = typer.Typer(
@@ -49,7 +49,8 @@ def show_backends(as_json: Json = False) -> None:
     """List what plugins registered and what each claims; touches no device and imports no array library."""
     registrations = registry.backends()
     if as_json:
-        _print_json([cli_tables.plain_registration(r) for r in registrations])
+        listed = [cli_tables.plain_registration(r) for r in registrations]
+        _print_json({"contract": CONTRACT_VERSION, "backends": listed})
     else:
         console.print(cli_tables.of_backends(registrations))
 

@@ -32,7 +32,7 @@ def test_backends_lists_what_is_registered_and_what_broke(run, install):
 
 def test_backends_as_json_has_every_claim(run, install):
     install("acme", "return [make('acme_flash', claim('nan_propagation bias', gradients='grad_query'))]")
-    found = {b["name"]: b for b in json.loads(run("backends", "--json").output)}
+    found = {b["name"]: b for b in json.loads(run("backends", "--json").output)["backends"]}
     assert found["acme_flash"]["capabilities"][0]["features"] == ["bias", "nan_propagation"]
     assert found["acme_flash"]["capabilities"][0]["gradients"] == ["grad_query"]
     assert found["acme_flash"]["distribution"] == "acme"

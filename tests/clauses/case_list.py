@@ -1,0 +1,277 @@
+"""The cases, clause by clause. Sizes are different primes unless a case is about sizes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tests.clauses import edits
+from tests.clauses.cases import Case, Sizes, coin, fixed, holes, normal
+
+SQUARE = Sizes(T=7)
+TALL = Sizes(T=11)
+INT64, UINT64 = np.iinfo(np.int64), np.iinfo(np.uint64)
+
+SEGMENTS: dict[str, Any] = {
+    "query_segment_ids": fixed([[0, 0, 3, -1, 1], [5, 5, -2, 5, 2]], "int32"),
+    "key_value_segment_ids": fixed([[0, 1, 0, 3, -1, -7, 0], [-2, 5, 5, 2, 7, 5, -2]], "int32"),
+}
+LENGTHS: dict[str, Any] = {
+    "query_seq_lengths": fixed([5, 2], "int32"),
+    "key_value_seq_lengths": fixed([3, 6], "int32"),
+}
+EVERYTHING: dict[str, Any] = {
+    "bias": normal("B1TS"),
+    "mask": coin("1N1S", 0.8),
+    "is_causal": True,
+    "query_offset": fixed([1, 3], "int32"),
+    "scale": 0.9,
+    "logits_soft_cap": 1.5,
+    "local_window_size": (4, None),
+    "sinks": normal("N"),
+    "query_seq_lengths": fixed([5, 4], "int32"),
+    "key_value_seq_lengths": fixed([6, 7], "int32"),
+    "query_segment_ids": fixed([[0, 0, 0, -1, 1], [5, 5, 5, 5, 5]], "int32"),
+    "key_value_segment_ids": fixed([[0, 0, 0, 0, 1, 1, -1], [5, 5, 3, 5, 5, -2, 5]], "int32"),
+    "return_lse": True,
+}
+#: What the most limited of kernels serve.
+COMMON: dict[str, Any] = {
+    key: EVERYTHING[key] for key in EVERYTHING if key not in ("logits_soft_cap", "sinks", "return_lse")
+}
+
+
+def shapes_and_dtypes() -> Iterator[Case]:
+    yield Case("plain", "C1 C6 C10")
+    yield Case("heads first", "C1", {"layout": "BNTH"})
+    yield Case("heads first, everything", "C1 C3 C11 C14", {**EVERYTHING, "layout": "BNTH"})
+    for dtype in ("float16", "bfloat16", "float64"):
+        yield Case(f"plain {dtype}", "C2 C17", dtype=dtype)
+    for dtype in ("float16", "bfloat16", "float32", "float64"):
+        yield Case(f"everything {dtype}", "C2 C3 C17", EVERYTHING, dtype=dtype)
+        yield Case(f"what is common {dtype}", "C2 C3 C17", COMMON, dtype=dtype)
+        yield Case(f"LSE {dtype}", "C2 C14", {"return_lse": True}, dtype=dtype)
+        yield Case(f"{dtype} bias of float32", "C2 C11", {"bias": normal("BNTS", dtype="float32")}, dtype=dtype)
+    yield Case("bias of float16", "C2 C11", {"bias": normal("BNTS", dtype="float16")})
+    yield Case("bias of float64", "C2 C11", {"bias": normal("B11S", dtype="float64")})
+    yield Case("sinks of bfloat16", "C2 C9", {"sinks": normal("N", dtype="bfloat16")})
+    yield Case("sinks of float32", "C2 C9", {"sinks": normal("N", dtype="float32")}, dtype="float16")
+
+
+def empty_rows() -> Iterator[Case]:
+    for name, call in {
+        "mask": {"mask": coin("BNT1", 0.5)},
+        "causal": {"is_causal": True, "query_offset": -2},
+        "window": {"local_window_size": (1, 1), "query_offset": 4},
+        "lengths": {"query_seq_lengths": fixed([3, 0], "int32"), "key_value_seq_lengths": fixed([0, 7], "int32")},
+        "segments": SEGMENTS,
+        "bias": {"bias": holes("BNT1")},
+        "nothing seen": {"mask": fixed([[[[False]]]], "bool")},
+    }.items():
+        yield Case(f"empty rows by {name}", "C4", call, poisoned_cotangent=True)
+        more = {**call, "return_lse": True}
+        yield Case(f"empty rows by {name}, LSE", "C4 C14", more, poisoned_cotangent=True)
+        yield Case(f"empty rows by {name}, sinks", "C4 C9", {**more, "sinks": normal("N")}, poisoned_cotangent=True)
+
+
+def order_of_operations() -> Iterator[Case]:
+    yield Case("cap", "C5", {"logits_soft_cap": 1.5}, width=3.0)
+    yield Case("cap, most keys hidden", "C5", {"logits_soft_cap": 1.5, "mask": coin("BNTS", 0.2)}, width=3.0)
+    yield Case("cap before bias", "C5", {"logits_soft_cap": 1.5, "bias": normal("BNTS", 3.0), "scale": 0.8}, width=3.0)
+    yield Case("bias after scale", "C5", {"bias": normal("BNTS", 3.0), "scale": 0.01})
+    yield Case("cap of a large number", "C5", {"logits_soft_cap": 50.0, "return_lse": True}, width=30.0)
+    yield Case("scale", "C6", {"scale": 0.3})
+    yield Case("scale of zero", "C6", {"scale": 0.0, "return_lse": True})
+    yield Case("negative scale", "C6", {"scale": -0.3})
+    yield Case("NumPy scale", "C6", {"scale": np.float32(0.3)})
+    yield Case("integer scale", "C6", {"scale": 1})
+    yield Case("small scale, padded", "C6 C12", {"scale": 1e-4, **LENGTHS})
+    yield Case("H of 16 and Hv of 8", "C6", sizes=Sizes(H=16, Hv=8))
+    yield Case("H equal to Hv", "C6", sizes=Sizes(Hv=11))
+
+
+def causal_and_window() -> Iterator[Case]:
+    causal: dict[str, Any] = {"is_causal": True}
+    yield Case("causal, T == S", "C7", causal, SQUARE)
+    for offset in (0, 1, -1, 2, 100, -100, 10**12, -(10**12), "end"):
+        yield Case(f"causal, offset {offset}", "C7", {**causal, "query_offset": offset})
+    for offset in (0, "end", -3, 4):
+        yield Case(f"causal, T > S, offset {offset}", "C7", {**causal, "query_offset": offset}, TALL)
+    for dtype in ("int8", "int32", "int64", "uint8", "uint32"):
+        yield Case(f"causal, offset per entry, {dtype}", "C7", {**causal, "query_offset": fixed([1, 3], dtype)})
+    yield Case("causal, negative offset per entry", "C7", {**causal, "query_offset": fixed([-3, 2], "int32")})
+    yield Case("causal, traced offset", "C7", {**causal, "query_offset": fixed(2, "int32")})
+    for name, extreme in {
+        "int32": fixed([-(2**31), 2**31 - 1], "int32"),
+        "int64": fixed([INT64.min, INT64.max], "int64"),
+        "beyond int32": fixed([-(2**40), 2**32 + 1], "int64"),
+        "uint64": fixed([3, UINT64.max], "uint64"),
+    }.items():
+        yield Case(f"causal, offset extremes of {name}", "C7 C24", {**causal, "query_offset": extreme})
+        band = {"local_window_size": (2, 1), "query_offset": extreme}
+        yield Case(f"window, offset extremes of {name}", "C8 C24", band)
+    yield Case("causal, end by lengths", "C7 C12", {**causal, "query_offset": "end", **LENGTHS})
+    only_keys = {"key_value_seq_lengths": LENGTHS["key_value_seq_lengths"]}
+    yield Case("causal, end by key lengths", "C7 C12", {**causal, "query_offset": "end", **only_keys})
+    only_rows = {"query_seq_lengths": LENGTHS["query_seq_lengths"]}
+    yield Case("causal, end by query lengths, T == S", "C7 C12", {**causal, "query_offset": "end", **only_rows}, TALL)
+    for window in ((1, 0), (0, 2), (2, 1), (None, 1), (1, None), 0, 2, (0, 0), (100, 100), (2**40, 2**40)):
+        yield Case(f"window {window}", "C8", {"local_window_size": window, "query_offset": 0})
+    yield Case("window, T == S", "C8", {"local_window_size": (2, 1)}, SQUARE)
+    yield Case("window, T > S", "C8", {"local_window_size": (2, 1), "query_offset": "end"}, TALL)
+    yield Case("window, causal", "C7 C8", {**causal, "local_window_size": (2, 3), "query_offset": 2})
+    window_array = {"local_window_size": (2, 1), "query_offset": fixed([3, -1], "int32")}
+    yield Case("window, offset per entry", "C7 C8", window_array)
+    yield Case("window, end by lengths", "C8 C12", {"local_window_size": (1, 1), "query_offset": "end", **LENGTHS})
+
+
+def sinks_and_heads() -> Iterator[Case]:
+    yield Case("sinks", "C9", {"sinks": normal("N")})
+    yield Case("sinks, LSE", "C9 C14", {"sinks": normal("N"), "return_lse": True})
+    some: dict[str, Any] = {"sinks": fixed([-math.inf, 0.5, -math.inf, 40.0, -40.0, 0.0], "float32")}
+    yield Case("sinks of minus infinity", "C9", {**some, "return_lse": True})
+    yield Case("sinks of minus infinity, empty rows", "C4 C9", {**some, "return_lse": True, **LENGTHS})
+    yield Case(
+        "sinks are not scaled or capped", "C5 C9", {"sinks": normal("N", 4.0), "scale": 0.1, "logits_soft_cap": 1.0}
+    )
+    yield Case("one key/value head", "C10", sizes=Sizes(K=1))
+    yield Case("a key/value head per query head", "C10", sizes=Sizes(K=6))
+    yield Case("one head", "C10", {"is_causal": True, "query_offset": 1}, Sizes(N=1, K=1))
+
+
+def masks_and_biases() -> Iterator[Case]:
+    for letters in ("BNTS", "1NTS", "B1TS", "BN1S", "BNT1", "B11S", "11TS", "1N11", "B111", "1111"):
+        yield Case(f"mask {letters}", "C11", {"mask": coin(letters, 0.7)})
+        yield Case(f"bias {letters}", "C11 C18", {"bias": normal(letters)})
+    yield Case("bias that hides", "C3 C4 C11", {"bias": holes("BNTS")})
+    yield Case("bias that hides keys", "C3 C11", {"bias": holes("B11S"), "is_causal": True, "query_offset": 2})
+    lowest = fixed([[[[0.0, -3e38, 0.0, -3e38, 0.0, 0.0, -3e38]]]], "float32")
+    yield Case("bias of the lowest number", "C3 C11", {"bias": lowest})
+    yield Case("mask and bias", "C3 C11", {"mask": coin("B1TS"), "bias": normal("1N1S")})
+    yield Case("mask and causal", "C3 C7 C11", {"mask": coin("BNTS", 0.7), "is_causal": True, "query_offset": 2})
+    yield Case("mask, heads first", "C1 C11", {"mask": coin("BNTS", 0.7), "layout": "BNTH"})
+
+
+def padding() -> Iterator[Case]:
+    yield Case("lengths", "C12", LENGTHS)
+    for dtype in ("int8", "uint8", "int64", "uint32"):
+        yield Case(f"lengths of {dtype}", "C12 C24", {"key_value_seq_lengths": fixed([3, 6], dtype)})
+    beyond = {"key_value_seq_lengths": fixed([99, -4], "int32"), "query_seq_lengths": fixed([-1, 70], "int32")}
+    yield Case("lengths are clipped", "C12 C24", beyond)
+    extremes = {"key_value_seq_lengths": fixed([INT64.max, INT64.min], "int64")}
+    yield Case("lengths of int64 extremes", "C12 C24", extremes)
+    yield Case("lengths beyond int32", "C12 C24", {"key_value_seq_lengths": fixed([2**32 + 1, -(2**32) + 3], "int64")})
+    yield Case("segments", "C12", SEGMENTS)
+    yield Case("segments and lengths", "C3 C12", {**SEGMENTS, **LENGTHS})
+    wide = {
+        "query_segment_ids": fixed([[2**32, 0, 2**32 + 1, 1, 5]] * 2, "int64"),
+        "key_value_segment_ids": fixed([[0, 2**32, 1, 2**32 + 1, 5, 5, -(2**32)]] * 2, "int64"),
+    }
+    yield Case("segment ids beyond int32", "C12 C24", wide)
+    for name, call in {"lengths": LENGTHS, "segments": SEGMENTS, "both": {**LENGTHS, **SEGMENTS}}.items():
+        for what, number in {"large": 1e4, "overflowing": 3e38}.items():
+            yield Case(f"{what} garbage in padding by {name}", "C12", call, edit=edits.padding(number))
+        promised: Any = {"needs": ("nan_propagation", "nonfinite_padding")}
+        for number in (math.nan, math.inf):
+            yield Case(f"{number} in padding by {name}", "C12", call, edit=edits.padding(number), **promised)
+            full = {**EVERYTHING, **call}
+            yield Case(
+                f"{number} in padding by {name}, everything", "C12", full, edit=edits.padding(number), **promised
+            )
+    for number in (math.nan, math.inf):
+        spot = edits.hidden_key(entry=1, head=2, key=3, number=number)
+        mask = {"mask": fixed([[[[True, True, True, False, True, True, True]]]], "bool")}
+        yield Case(f"{number} hidden by a mask", "C12", mask, edit=spot, may_be_nan=(1, 2))
+
+
+def visible_nan() -> Iterator[Case]:
+    """Forward only: what a NaN that is seen does to gradients, beyond its own row's, no clause says."""
+    once: Any = {"directions": ("forward",)}
+    band: dict[str, Any] = {"is_causal": True, "query_offset": 1, "mask": coin("BN1S", 0.8)}
+    for place, head in (("first", 0), ("last", 2)):
+        yield Case(f"NaN in query, {place}", "C13", edit=edits.nan("query", place), **once)
+        yield Case(f"NaN in query, {place}, band", "C13", band, edit=edits.nan("query", place), **once)
+        for name in ("key", "value"):
+            yield Case(f"NaN in {name}, {place}", "C13", edit=edits.nan(name, place), **once)
+            hidden_from_some: Any = {"may_be_nan": (0, head), **once}
+            yield Case(f"NaN in {name}, {place}, band", "C13", band, edit=edits.nan(name, place), **hidden_from_some)
+    lengths = {"key_value_seq_lengths": fixed([1, 0], "int32")}
+    for name in ("query", "key", "value"):
+        yield Case(f"NaN in {name}, one key to see", "C13", lengths, edit=edits.nan(name, "first"), **once)
+        yield Case(f"NaN in {name}, no key to see", "C4 C13", lengths, edit=edits.nan(name, "first", entry=1), **once)
+    yield Case("NaN in bias", "C13", {"bias": normal("BNTS")}, edit=edits.nan("bias", "first"), **once)
+    yield Case(
+        "NaN in a bias for all", "C13", {"bias": normal("1111"), **band}, edit=edits.nan("bias", "first"), **once
+    )
+    yield Case("NaN in query, everything", "C13", EVERYTHING, edit=edits.nan("query", "first"), **once)
+    yield Case("NaN in query, common", "C13", COMMON, edit=edits.nan("query", "first"), **once)
+
+
+def log_sum_exp() -> Iterator[Case]:
+    yield Case("LSE", "C14", {"return_lse": True})
+    yield Case("LSE, heads first", "C1 C14", {"return_lse": True, "layout": "BNTH"})
+    yield Case("LSE, causal", "C7 C14", {"return_lse": True, "is_causal": True, "query_offset": 1})
+    yield Case("LSE, bias and cap", "C5 C14", {"return_lse": True, "bias": normal("BNTS"), "logits_soft_cap": 1.5})
+    yield Case("LSE of large logits", "C14 C22", {"return_lse": True}, width=60.0)
+
+
+def sizes() -> Iterator[Case]:
+    some: dict[str, Any] = {"bias": normal("BNTS"), "mask": coin("BNTS")}
+    for letter in ("B", "T", "S", "H", "Hv"):
+        zero = Sizes(**{letter: 0})
+        yield Case(f"{letter} = 0", "C15", sizes=zero)
+        yield Case(f"{letter} = 0, mask and bias", "C15", some, zero)
+        yield Case(f"{letter} = 0, LSE", "C15 C14", {**some, "return_lse": True, "sinks": normal("N")}, zero)
+        band = {"is_causal": True, "query_offset": "end", "local_window_size": (2, 2)}
+        yield Case(f"{letter} = 0, causal", "C15", {**band, "layout": "BNTH"}, zero)
+    yield Case("one of everything", "C1", sizes=Sizes(1, 1, 1, 1, 1, 1, 1))
+    yield Case("decoding", "C7", {"is_causal": True, "query_offset": "end"}, Sizes(T=1, S=19))
+    yield Case("batch past 65,535", "C16", {"mask": coin("BN1S")}, Sizes(B=65_537, T=1, S=2, N=1, K=1, H=2, Hv=3))
+    yield Case("heads past 65,535", "C16", {"bias": normal("1N1S")}, Sizes(B=1, T=1, S=2, N=65_538, K=3, H=2, Hv=2))
+
+
+def lengths_and_numbers() -> Iterator[Case]:
+    for length in (127, 128, 129, 192, 300):
+        causal = {"is_causal": True, "query_offset": length - 131}
+        yield Case(f"S = {length}", "C7 C22", causal, Sizes(B=1, T=131, S=length, N=2, K=1))
+    rows: dict[str, Any] = {"is_causal": True, "query_offset": "end", "local_window_size": (130, None)}
+    yield Case("T = 300", "C8 C22", {**rows, "mask": coin("B1TS", 0.9)}, Sizes(B=1, T=300, S=129, N=2, K=2))
+    long = Sizes(T=260, S=300, N=2, K=1)
+    ragged = {"key_value_seq_lengths": fixed([130, 300], "int32"), "query_seq_lengths": fixed([260, 129], "int32")}
+    yield Case("long and ragged", "C12 C22", {**ragged, "is_causal": True, "query_offset": "end"}, long)
+    full = {**ragged, "is_causal": True, "query_offset": "end", "sinks": normal("N"), "logits_soft_cap": 1.5}
+    yield Case("long, sinks, cap, LSE", "C3 C22", {**full, "bias": normal("1N1S"), "return_lse": True}, long)
+    yield Case("low logits in one block", "C22", edit=edits.low_keys(128, 256), sizes=Sizes(B=1, T=3, S=300, N=2, K=1))
+    yield Case(
+        "low logits in the first block", "C22", edit=edits.low_keys(0, 256), sizes=Sizes(B=1, T=3, S=300, N=2, K=1)
+    )
+    for number in (120.0, -120.0):
+        yield Case(f"{number} added to every logit", "C22", {"bias": normal("BNTS")}, edit=edits.add_to_bias(number))
+    yield Case("large logits", "C22", width=100.0)
+    yield Case("large logits, bfloat16", "C22", width=50.0, dtype="bfloat16")
+    yield Case("highest precision", "C17", {"precision": "highest"})
+    yield Case("highest precision, everything", "C17", {**EVERYTHING, "precision": "highest"})
+    yield Case("everything", "C3 C18", EVERYTHING)
+    yield Case("what is common", "C3 C18", COMMON)
+
+
+CASES = tuple(
+    case
+    for section in (
+        shapes_and_dtypes,
+        empty_rows,
+        order_of_operations,
+        causal_and_window,
+        sinks_and_heads,
+        masks_and_biases,
+        padding,
+        visible_nan,
+        log_sum_exp,
+        sizes,
+        lengths_and_numbers,
+    )
+    for case in section()
+)
