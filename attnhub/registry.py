@@ -170,7 +170,7 @@ def _examine(
         found = probe(registration.qualified, platform)
         device = found if isinstance(found, Device) else None
         if isinstance(found, Refusal):
-            outright = [Refusal(found.reason, "device")]
+            outright = [Refusal(found.reason, found.feature or "device")]
     return Candidate(
         name=registration.name,
         distribution=registration.distribution,

@@ -166,8 +166,8 @@ class Capability:
 class Backend:
     """A named kernel: what it claims, how to find its device, how to load it.
 
-    `probe(platform)` returns the `Device` it would use there, or a `Refusal` saying what is there instead, or what is
-    broken. `operations["attend"]()` imports the adapter and returns its `prepare(request) -> run(arrays)`. Nothing
+    `probe(platform)` returns the `Device` it would use there, or a `Refusal` saying what is there instead; its
+    `feature` is "broken" where a library is installed and does not work. `operations["attend"]()` imports the adapter and returns its `prepare(request) -> run(arrays)`. Nothing
     but these two may import anything heavy.
     """
 

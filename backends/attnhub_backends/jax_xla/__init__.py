@@ -51,7 +51,7 @@ def _other_platform(platform: str) -> Refusal:
 
 
 def _broken(error: Exception) -> Refusal:
-    return Refusal(f"broken: importing jax raised {type(error).__name__}: {error}")
+    return Refusal(f"broken: importing jax raised {type(error).__name__}: {error}", "broken")
 
 
 BACKEND = Backend(

@@ -46,14 +46,18 @@ def probe(platform: str) -> Device | Refusal:
     except ModuleNotFoundError as error:
         if error.name == "torch":
             return Refusal("torch is not installed; `pip install 'attnhub[torch]'` brings it")
-        return Refusal(f"broken: torch is here and does not import: {type(error).__name__}: {error}")
+        return _broken(error)
     except Exception as error:
-        return Refusal(f"broken: torch is here and does not import: {type(error).__name__}: {error}")
+        return _broken(error)
     if platform == "cpu":
         return Device("cpu", "cpu", 1, "torch")
     if platform == "gpu" and torch.cuda.is_available():
         return Device("gpu", torch.cuda.get_device_name(), torch.cuda.device_count(), "torch")
     return Refusal(f"no {platform.upper()} found: torch {torch.__version__} sees cpu only")
+
+
+def _broken(error: Exception) -> Refusal:
+    return Refusal(f"broken: torch is here and does not import: {type(error).__name__}: {error}", "broken")
 
 
 def load() -> Prepare:
