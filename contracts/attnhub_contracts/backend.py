@@ -167,8 +167,8 @@ class Backend:
     """A named kernel: what it claims, how to find its device, how to load it.
 
     `probe(platform)` returns the `Device` it would use there, or a `Refusal` saying what is there instead; its
-    `feature` is "broken" where a library is installed and does not work. `operations["attend"]()` imports the adapter and returns its `prepare(request) -> run(arrays)`. Nothing
-    but these two may import anything heavy.
+    `feature` is "broken" where a library is installed and does not work. `operations["attend"]()` imports the adapter
+    and returns its `prepare(request) -> run(arrays)`. Nothing but these two may import anything heavy.
     """
 
     #: `<framework>_<kernel>`, lower case.
