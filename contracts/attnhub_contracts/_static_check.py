@@ -48,7 +48,6 @@ def window(value: Any) -> tuple[int | None, int | None] | None:
     """Return `(left, right)`, or None where nothing is bounded (C8)."""
     if value is None:
         return None
-    refuse_array("local_window_size", value)
     sides = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
     if len(sides) != 2:
         raise ArgumentError(
@@ -78,8 +77,8 @@ def refuse_array(name: str, value: Any) -> None:
 def _window_side(side: Any, whole: Any) -> int | None:
     if side is None:
         return None
-    refuse_array("local_window_size", side)
-    if not is_int(side):
+    if not is_int(side):  # asked before all else: a tracer's symbol is an int, and of nothing else can it be asked
+        refuse_array("local_window_size", side)
         raise ArgumentError(f"`local_window_size` is {whole!r}; each side must be an int or None (unbounded).")
     if side < 0:
         raise ArgumentError(f"`local_window_size` is {whole!r}; each side must be 0 or more. Both sides are inclusive.")
@@ -87,12 +86,11 @@ def _window_side(side: Any, whole: Any) -> int | None:
 
 
 def _finite_real(name: str, value: Any, hint: str) -> float:
-    refuse_array(name, value)
-    is_real = isinstance(value, (int, float, numbers.Real)) and not isinstance(value, bool)
-    if not is_real:
+    if isinstance(value, bool) or not isinstance(value, (int, float, numbers.Real)):
+        refuse_array(name, value)
         raise ArgumentError(f"`{name}` is {value!r}; a finite real number or None is accepted; {hint}.")
     number = float(value)
-    if not math.isfinite(number):
+    if not -math.inf < number < math.inf:  # a comparison, since a tracer's symbol takes no `math.isfinite`
         raise ArgumentError(f"`{name}` is {value!r}; it must be finite; {hint}.")
     return number
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 
@@ -19,6 +20,11 @@ def attend(*arrays: Any, needs: tuple[str, ...] = ("nan_propagation",), **argume
     bound = bind(*arrays, **arguments, needs=needs)
     assert BACKEND.capabilities[0].refuse(bound.request) == []
     return BACKEND.operations["attend"]()(bound.request)(bound.arrays)
+
+
+def x64(on: bool) -> Any:
+    """Return the scope in which JAX has 64-bit types, or has not."""
+    return jax.enable_x64(on) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64(on)  # jax < 0.8
 
 
 def normal(seed: int, *shape: int, dtype: Any = np.float32) -> Any:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from attnhub_backends.jax_xla import adapter
-from attnhub_backends.kernels.blockwise import grid
+from attnhub_backends.kernels.blockwise import Inputs, grid
+from attnhub_backends.kernels.blockwise.visibility import key_blocks_seen
+from attnhub_contracts import bind
 from tests.backends.jax_xla_calls import HV, B, N, assert_close, attend, every_argument, gradients, normal, qkv, truth
 
 
@@ -77,3 +79,24 @@ def test_blocks_shrink_with_batch_and_heads():
 
 def test_short_axes_are_one_block():
     assert grid._block_lengths(8, 300, 400) == (300, 400)
+
+
+def test_causal_rows_stop_at_the_block_of_their_last_key():
+    operands = adapter._operands(bind(*map(jnp.asarray, qkv(t=8, s=8)), is_causal=True).request)
+    inputs = Inputs(*map(jnp.asarray, qkv(t=8, s=8)), None, None, jnp.float32(1), upper=operands.upper)
+    small = grid.grid_of(inputs, "BTNH")._replace(rows=3, keys=2)
+    seen = [tuple(map(int, key_blocks_seen(inputs, small, np.int32(block), True))) for block in range(3)]
+    assert seen == [(0, 2), (0, 3), (0, 4)]
+
+
+def test_windowed_rows_start_at_the_block_of_their_first_key():
+    inputs = Inputs(*map(jnp.asarray, qkv(t=8, s=8)), None, None, jnp.float32(1), lower=jnp.int32(-1))
+    small = grid.grid_of(inputs, "BTNH")._replace(rows=3, keys=2)
+    seen = [tuple(map(int, key_blocks_seen(inputs, small, np.int32(block), True))) for block in range(3)]
+    assert seen == [(0, 4), (1, 4), (2, 4)]  # the last block of rows is moved back to row 5
+
+
+@pytest.mark.parametrize(("offset", "skips"), [(2, True), (np.array(2), False), (np.array([2, 3]), False)])
+def test_blocks_are_skipped_where_the_offset_is_static_only(offset, skips):
+    request = bind(*map(jnp.asarray, qkv()), is_causal=True, query_offset=offset).request
+    assert adapter._flags(request).options.skip_hidden_blocks is skips

@@ -27,8 +27,8 @@ HIDINGS: dict[str, dict[str, Any]] = {
     "length": {"key_value_seq_lengths": np.full(B, HIDDEN)},
     "segment": segments(1),
     "padding segment": segments(-1),
+    "mask, with a cap": {"mask": np.arange(S).reshape(1, 1, 1, S) != HIDDEN, "logits_soft_cap": 1.5},
 }
-PADDINGS = {name: HIDINGS[name] for name in ("length", "padding segment")}
 
 
 def bound(dtype: Any = np.float64, **arguments: Any) -> tuple[Request, Arrays]:
@@ -125,28 +125,29 @@ def test_lse_of_an_empty_row_reaches_the_sinks_gradient_alone() -> None:
 def test_sink_of_minus_infinity_has_no_gradient() -> None:
     request, arrays = bound(key_value_seq_lengths=np.array([S, 0]))
     arrays.sinks[2] = -np.inf
+    assert not forward(request, arrays).sink_weights[:, 2].any()
     gradient = everything(request, arrays, None, np.full((B, N, T), np.nan))["sinks"]
     assert gradient[2] == 0
     assert np.isnan(np.delete(gradient, 2)).all()
 
 
-@pytest.mark.parametrize("place", ["query", "key", "value", "bias"])
-def test_visible_nan_makes_the_row_nan(place: str) -> None:
+#: Where a NaN in row or key 2, feature 0 of head 0 shows: (rows, query heads, channels). Causal: key 2 is seen by rows
+#: 2, 3 and 4; key/value head 0 serves query heads 0 and 1; a value reaches its own channel.
+REACH = {
+    "query": (slice(2, 3), slice(0, 1), slice(None)),
+    "bias": (slice(2, 3), slice(0, 1), slice(None)),
+    "key": (slice(2, 5), slice(0, 2), slice(None)),
+    "value": (slice(2, 5), slice(0, 2), slice(0, 1)),
+}
+
+
+@pytest.mark.parametrize("place", REACH)
+def test_visible_nan_makes_the_row_nan_and_no_other(place: str) -> None:
     request, arrays = bound(is_causal=True, query_offset=0, bias=np.zeros((B, N, T, S)))
-    {"query": arrays.query, "key": arrays.key, "value": arrays.value, "bias": arrays.bias[0, 0]}[place][..., 0] = 0
-    if place == "bias":
-        arrays.bias[0, 0, 2, 1] = np.nan
-    else:
-        getattr(arrays, place)[0, 2, 0, 0] = np.nan
-    out = forward(request, arrays).out
-    # key/value head 0 serves query heads 0 and 1; causal: key 2 is seen by rows 2, 3 and 4.
-    rows = np.zeros((B, T, N), bool)
-    rows[
-        0, 2 if place in ("query", "bias") else slice(2, None), slice(1) if place in ("query", "bias") else slice(2)
-    ] = True
-    channels = np.zeros(HV, bool) | (place != "value")
-    channels[0] = True
-    np.testing.assert_array_equal(np.isnan(out), rows[..., None] & channels)
+    getattr(arrays, place)[(0, 0, 2, 1) if place == "bias" else (0, 2, 0, 0)] = np.nan
+    expected = np.zeros((B, T, N, HV), bool)
+    expected[(0, *REACH[place])] = True
+    np.testing.assert_array_equal(np.isnan(forward(request, arrays).out), expected)
 
 
 def test_nan_in_an_empty_row_stays_zero() -> None:
@@ -167,9 +168,11 @@ def test_callers_numpy_error_state_changes_nothing() -> None:
     request, arrays = bound(np.float16, key_value_seq_lengths=np.array([S, 0]), scale=1e30)
     arrays.key[0, 0] = np.nan
     usual = everything(request, arrays)
+    large, small = np.full_like(arrays.query, 6e4), np.full_like(arrays.value, 1e-7)
     with np.errstate(all="raise"):
         strict = everything(request, arrays)
-        attend(*(array.astype(np.float16) for array in arrays[:3]))
+        attend(*arrays[:3])
+        attend(large, arrays.key, small, scale=1e300, return_lse=True)
         assert np.geterr()["over"] == "raise"
     assert_same_bits(usual, strict)
 

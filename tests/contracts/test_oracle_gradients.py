@@ -109,4 +109,4 @@ def test_no_cotangent_of_the_lse_is_a_cotangent_of_zero() -> None:
     request, arrays = call(CALLS["everything"])
     d_out, d_lse = cotangents(request, "out")
     for one, two in zip(backward(request, arrays, d_out), backward(request, arrays, d_out, d_lse), strict=True):
-        np.testing.assert_array_equal(one, two)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(one, two)

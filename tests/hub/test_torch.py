@@ -199,3 +199,21 @@ def test_a_platform_that_is_not_here_is_a_device_error(handle):
         pytest.skip("this machine has a GPU")
     with pytest.raises(attnhub.DeviceError, match=r"'gpu' was asked for by the handle and is not here: torch sees cpu"):
         attnhub.get("cuda")(*draw())
+
+
+@pytest.mark.parametrize(
+    "name_and_values",
+    [("scale", (0.3, 0.7)), ("local_window_size", ((2, 1), (3, 1))), ("query_offset", (3, 5))],
+    ids=lambda pair: pair[0],
+)
+def test_numbers_among_the_arguments_may_be_symbols(name_and_values):
+    name, values = name_and_values
+    torch._dynamo.reset()
+    handle = attnhub.get("cpu")
+    more = {"is_causal": True} if name == "query_offset" else {}
+    attend = torch.compile(
+        lambda q, x: handle(q, q, q, **{name: x}, **more), fullgraph=True, dynamic=True, backend="eager"
+    )
+    q = torch.randn(3, 7, 2, 8)
+    for value in values:
+        torch.testing.assert_close(attend(q, value), handle(q, q, q, **{name: value}, **more))

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from attnhub_contracts import (
-    DTYPES,
-    FEATURES,
-    GRADIENTS,
-    Backend,
-    Capability,
-    Device,
-    Limits,
-    Prepare,
-    Refusal,
-    hookimpl,
-)
+from attnhub_contracts import Backend, Capability, Device, Limits, Prepare, Refusal, hookimpl
 
 _INSTALL = "jax is not installed; `pip install 'attnhub[jax]'` brings it"
+
+# Written out, word for word: a word that a later contract adds is not claimed by itself.
+_FEATURES = frozenset(
+    {
+        "bias",
+        "mask",
+        "is_causal",
+        "query_offset",
+        "query_offset_array",
+        "local_window_size",
+        "logits_soft_cap",
+        "sinks",
+        "query_seq_lengths",
+        "key_value_seq_lengths",
+        "segment_ids",
+        "return_lse",
+        "precision_highest",
+        "grouped_heads",
+        "unequal_lengths",
+        "value_head_dim",
+        "zero_sizes",
+        "nan_propagation",
+        "nonfinite_padding",
+        "deterministic",
+        "linear_memory",
+    }
+)
+_GRADIENTS = frozenset({"grad_query", "grad_key", "grad_value", "grad_bias", "grad_sinks", "grad_lse"})
 
 
 def probe(platform: str) -> Device | Refusal:
@@ -46,7 +63,7 @@ def _other_platform(platform: str) -> Refusal:
     try:
         found = jax.devices()
     except RuntimeError as error:
-        return _broken(error)
+        return Refusal(f"broken: jax finds no device at all: {error}", "broken")
     return Refusal(f"no {platform.upper()} found: jax sees {found[0].platform} x{len(found)}")
 
 
@@ -60,9 +77,10 @@ BACKEND = Backend(
     platforms=frozenset({"cpu", "gpu", "tpu"}),
     capabilities=(
         Capability(
-            features=frozenset(FEATURES) - frozenset(GRADIENTS),
-            dtypes=frozenset(DTYPES),
-            gradients=frozenset(GRADIENTS),
+            features=_FEATURES,
+            dtypes=frozenset({"float16", "bfloat16", "float32", "float64"}),
+            gradients=_GRADIENTS,
+            # Positions, and differences of two, are int32.
             limits=Limits(max_length=2**30 - 1),
         ),
     ),

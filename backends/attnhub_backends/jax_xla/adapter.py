@@ -12,7 +12,7 @@ import numpy as np
 from attnhub_backends.jax_xla import positions
 from attnhub_backends.jax_xla.explicit import partitioned
 from attnhub_backends.kernels.blockwise import Inputs, Options, attention
-from attnhub_contracts import Arrays, Request, Run
+from attnhub_contracts import Arrays, Request, Run, UnsupportedError
 
 #: (left, right) of the keys that a row sees around its own position, None for unbounded.
 Band = tuple[int | None, int | None]
@@ -60,11 +60,24 @@ def _program(flags: _Flags) -> Any:
 
 
 def _attend(flags: _Flags, operands: _Operands, arrays: Arrays) -> Any:
+    _check_float64(arrays.query.dtype)
+
     def compute(operands: _Operands, arrays: Arrays) -> tuple[jax.Array, jax.Array]:
         return attention(flags.options, _inputs(flags, operands, arrays))
 
     results = partitioned(compute, operands, arrays, flags.options.layout)
     return results if flags.return_lse else results[0]
+
+
+def _check_float64(dtype: Any) -> None:
+    """Refuse float64 arrays outside of the x64 scope that they were made in: JAX would compute in float32."""
+    if dtype == np.float64 and jax.dtypes.canonicalize_dtype(np.float64) != np.float64:
+        raise UnsupportedError(
+            "`query` has dtype float64 and jax's x64 mode is off here; with it on, float64 is served. "
+            "Switch `jax_enable_x64` on around the call, or cast to float32.",
+            feature="dtype",
+            backend="jax_xla",
+        )
 
 
 def _flags(request: Request) -> _Flags:

@@ -40,15 +40,15 @@ def to_layout(array: Floats, request: Request) -> Floats:
 def sum_over_seen(weights: Floats, visible: Bools, values: Floats) -> Floats:
     """Return `weights @ values`, (B, N, T, ·), in which a hidden cell takes no part, whatever `values` holds there.
 
-    Where `values` is finite, a weight of 0 sees to that. NaN and Inf are added one key at a time, and only to the
-    rows that see them.
+    `weights` are exactly 0 where hidden, and where `values` is finite that suffices. NaN and Inf are added one key at
+    a time, and only to the rows that see them.
     """
     odd = ~np.isfinite(values)
-    total = weights @ np.where(odd, 0.0, values)
+    total: Floats = weights @ np.where(odd, 0.0, values)
     for s in np.flatnonzero(odd.any(axis=(0, 1, 3))):
         terms = weights[..., s, None] * np.where(odd, values, 0.0)[:, :, None, s]
         total += np.where(visible[..., s, None], terms, 0.0)
-    return np.where(visible.any(axis=-1, keepdims=True), total, 0.0)
+    return total
 
 
 def sum_groups(array: Floats, heads: int) -> Floats:

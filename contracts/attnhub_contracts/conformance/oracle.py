@@ -110,7 +110,7 @@ def backward(request: Request, arrays: Arrays, d_out: Any, d_lse: Any = None) ->
 
 def in_dtype(answer: Forward, request: Request, dtype: Any) -> Any:
     """Return what a call returns: the output rounded to `dtype`, and the log-sum-exp if it was asked for."""
-    with np.errstate(all="ignore"):  # float16 may round to Inf
+    with np.errstate(all="ignore"):  # what a dtype cannot hold becomes 0 or Inf
         out = answer.out.astype(dtype)
         lse = answer.lse.astype(np.float64 if request.dtype == "float64" else np.float32)
     return (out, lse) if request.return_lse else out

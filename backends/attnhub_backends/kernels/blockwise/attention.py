@@ -31,7 +31,7 @@ def _attention(options: Options, inputs: Inputs) -> tuple[jax.Array, jax.Array]:
 
 
 def _forward_rule(options: Options, inputs: Inputs) -> tuple[tuple[jax.Array, jax.Array], Residuals]:
-    results = forward(options, _first_order_only(inputs))
+    results = forward(options, inputs)
     return (results.output, results.lse), (inputs, results)
 
 

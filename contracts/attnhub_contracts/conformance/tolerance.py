@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from attnhub_contracts import Arrays, Request
-from attnhub_contracts.arrays import dtype_name
+from attnhub_contracts.arrays import Arrays, dtype_name
 from attnhub_contracts.conformance._oracle_axes import from_layout, heads_first, sum_groups, sum_to, to_layout
 from attnhub_contracts.conformance.oracle import Forward
+from attnhub_contracts.request import Request
 
 #: Unit roundoff.
 ROUNDOFF = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53}
@@ -29,8 +29,9 @@ def tolerances(request: Request, arrays: Arrays, answer: Forward, d_out: Any, d_
 
     The relative error has two parts. In u: the weights may be rounded, and the result is; in gradients also the
     output that D is made of, and the gradient of the logits. That is 2u, or 4u. In a: a logit is a sum of H products,
-    off by about √H a times L = scale |query| |key| + |bias|, and so is the row's largest; through exp this is a
-    relative error of the weights. The sum over S adds √S, and exp, log, tanh and divisions a few units each: 8.
+    off by about √H a times L = scale |query| |key| + |bias|; through exp this is a relative error of its weight, and
+    through the row's sum, by the mean over the row, of all its weights. The sum over S adds √S, and exp, log, tanh and
+    divisions a few units each: 8.
 
     All is doubled, for √n is what random rounding gives in the mean. Where no row sees anything the sums are exactly
     0, and so is the tolerance.
@@ -44,23 +45,25 @@ def _tolerances(request: Request, arrays: Arrays, answer: Forward, d_out: Any, d
     query, key, value = (_size(array) for array in heads_first(request, arrays))
     d_out, out = from_layout(d_out, request), _size(from_layout(answer.out, request))
     logits = abs(request.scale) * (query @ key.swapaxes(2, 3)) + (0.0 if arrays.bias is None else _size(arrays.bias))
-    fine = _accumulated(request, np.max(logits, axis=3, initial=0.0, where=seen))[..., None]  # (B, N, T, 1)
+    p = _size(answer.weights)
+    fine = np.where(seen, _accumulated(request, logits), 0.0)  # (B, N, T, S)
+    mean = (p * fine).sum(axis=3, keepdims=True) + _accumulated(request, 0.0)  # (B, N, T, 1)
     row = (out * d_out).sum(axis=3, keepdims=True) + (d_lse if isinstance(d_lse, float) else d_lse[..., None])
 
     def weights(rounding: Any) -> Any:  # the error of p, as if p alone had all of it
-        return np.where(seen, (rounding + fine) * _size(answer.weights) + tiny, 0.0)
+        return np.where(seen, (rounding + fine + mean) * p + tiny, 0.0)
 
     def per_query(sums: Any) -> Any:
-        return to_layout(sums + tiny * seen.any(axis=3)[..., None], request)
+        return to_layout(sums + tiny * seen.any(axis=3, keepdims=True), request)
 
     def per_key(sums: Any) -> Any:
-        return to_layout(sum_groups(sums + tiny * seen.any(axis=2)[..., None], request.K), request)
+        return to_layout(sum_groups(sums + tiny * np.asarray(seen.any(axis=2))[..., None], request.K), request)
 
     terms = d_out @ value.swapaxes(2, 3) + row  # (B, N, T, S)
     d_dots = abs(request.scale) * weights(8 * u * _size(answer.slope)) * terms
     allowed = {
         "out": per_query(weights(4 * u) @ value),
-        "lse": (fine * (1 + _size(answer.lse)[..., None]))[..., 0],
+        "lse": mean[..., 0] + _accumulated(request, 0.0) * _size(answer.lse),
         "query": per_query(d_dots @ key),
         "key": per_key(d_dots.swapaxes(2, 3) @ query),
         "value": per_key(weights(4 * u).swapaxes(2, 3) @ d_out),
@@ -70,15 +73,15 @@ def _tolerances(request: Request, arrays: Arrays, answer: Forward, d_out: Any, d
         allowed["bias"] = sum_to(weights(8 * max(u, ROUNDOFF[dtype])) * terms + TINY[dtype] * seen, arrays.bias.shape)
     if arrays.sinks is not None:
         dtype = dtype_name(arrays.sinks)
-        share = (8 * max(u, ROUNDOFF[dtype]) + fine[..., 0]) * _size(answer.sink_weights) + tiny
+        share = (8 * max(u, ROUNDOFF[dtype]) + mean[..., 0]) * _size(answer.sink_weights) + tiny
         allowed["sinks"] = (share * row[..., 0]).sum(axis=(0, 2)) + TINY[dtype]
     return allowed
 
 
-def _accumulated(request: Request, largest: Any) -> Any:
-    """Return the relative error of the weights that accumulation leaves, (B, N, T), from each row's largest L."""
+def _accumulated(request: Request, size: Any) -> Any:
+    """Return the relative error that accumulation leaves in weights whose logits are of the given size L."""
     a = ROUNDOFF["float64" if request.dtype == "float64" else "float32"]
-    return 2 * a * (8 + request.S**0.5 + request.H**0.5 * largest)
+    return 2 * a * (8 + request.S**0.5 + request.H**0.5 * size)
 
 
 def _size(array: Any) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from tests.clauses import edits
-from tests.clauses.cases import Case, Sizes, coin, fixed, holes, normal
+from attnhub_contracts.conformance import edits
+from attnhub_contracts.conformance.cases import Case, Sizes, coin, fixed, holes, normal
 
 SQUARE = Sizes(T=7)
 TALL = Sizes(T=11)
@@ -45,7 +46,8 @@ COMMON: dict[str, Any] = {
 
 
 def shapes_and_dtypes() -> Iterator[Case]:
-    yield Case("plain", "C1 C6 C10")
+    """Layouts and dtypes."""
+    yield Case("plain", "C1 C6 C10 C21")
     yield Case("heads first", "C1", {"layout": "BNTH"})
     yield Case("heads first, everything", "C1 C3 C11 C14", {**EVERYTHING, "layout": "BNTH"})
     for dtype in ("float16", "bfloat16", "float64"):
@@ -55,6 +57,9 @@ def shapes_and_dtypes() -> Iterator[Case]:
         yield Case(f"what is common {dtype}", "C2 C3 C17", COMMON, dtype=dtype)
         yield Case(f"LSE {dtype}", "C2 C14", {"return_lse": True}, dtype=dtype)
         yield Case(f"{dtype} bias of float32", "C2 C11", {"bias": normal("BNTS", dtype="float32")}, dtype=dtype)
+    for dtype in ("float16", "bfloat16"):
+        far = {"bias": normal("BNTS", dtype="float32")}
+        yield Case(f"{dtype} bias of float32, far from 0", "C2 C11", far, dtype=dtype, edit=edits.add_to_bias(3000.0))
     yield Case("bias of float16", "C2 C11", {"bias": normal("BNTS", dtype="float16")})
     yield Case("bias of float64", "C2 C11", {"bias": normal("B11S", dtype="float64")})
     yield Case("sinks of bfloat16", "C2 C9", {"sinks": normal("N", dtype="bfloat16")})
@@ -62,7 +67,8 @@ def shapes_and_dtypes() -> Iterator[Case]:
 
 
 def empty_rows() -> Iterator[Case]:
-    for name, call in {
+    """Rows that see nothing, by every way to see nothing."""
+    ways: dict[str, dict[str, Any]] = {
         "mask": {"mask": coin("BNT1", 0.5)},
         "causal": {"is_causal": True, "query_offset": -2},
         "window": {"local_window_size": (1, 1), "query_offset": 4},
@@ -70,7 +76,8 @@ def empty_rows() -> Iterator[Case]:
         "segments": SEGMENTS,
         "bias": {"bias": holes("BNT1")},
         "nothing seen": {"mask": fixed([[[[False]]]], "bool")},
-    }.items():
+    }
+    for name, call in ways.items():
         yield Case(f"empty rows by {name}", "C4", call, poisoned_cotangent=True)
         more = {**call, "return_lse": True}
         yield Case(f"empty rows by {name}, LSE", "C4 C14", more, poisoned_cotangent=True)
@@ -78,6 +85,7 @@ def empty_rows() -> Iterator[Case]:
 
 
 def order_of_operations() -> Iterator[Case]:
+    """Scale, cap and bias, in this order."""
     yield Case("cap", "C5", {"logits_soft_cap": 1.5}, width=3.0)
     yield Case("cap, most keys hidden", "C5", {"logits_soft_cap": 1.5, "mask": coin("BNTS", 0.2)}, width=3.0)
     yield Case("cap before bias", "C5", {"logits_soft_cap": 1.5, "bias": normal("BNTS", 3.0), "scale": 0.8}, width=3.0)
@@ -94,6 +102,7 @@ def order_of_operations() -> Iterator[Case]:
 
 
 def causal_and_window() -> Iterator[Case]:
+    """Causal and windows, with offsets of every kind."""
     causal: dict[str, Any] = {"is_causal": True}
     yield Case("causal, T == S", "C7", causal, SQUARE)
     for offset in (0, 1, -1, 2, 100, -100, 10**12, -(10**12), "end"):
@@ -129,6 +138,7 @@ def causal_and_window() -> Iterator[Case]:
 
 
 def sinks_and_heads() -> Iterator[Case]:
+    """Sinks, and grouped heads."""
     yield Case("sinks", "C9", {"sinks": normal("N")})
     yield Case("sinks, LSE", "C9 C14", {"sinks": normal("N"), "return_lse": True})
     some: dict[str, Any] = {"sinks": fixed([-math.inf, 0.5, -math.inf, 40.0, -40.0, 0.0], "float32")}
@@ -143,6 +153,7 @@ def sinks_and_heads() -> Iterator[Case]:
 
 
 def masks_and_biases() -> Iterator[Case]:
+    """Masks and biases, broadcast along every axis."""
     for letters in ("BNTS", "1NTS", "B1TS", "BN1S", "BNT1", "B11S", "11TS", "1N11", "B111", "1111"):
         yield Case(f"mask {letters}", "C11", {"mask": coin(letters, 0.7)})
         yield Case(f"bias {letters}", "C11 C18", {"bias": normal(letters)})
@@ -156,6 +167,7 @@ def masks_and_biases() -> Iterator[Case]:
 
 
 def padding() -> Iterator[Case]:
+    """Lengths and segment ids, and what lies in their padding."""
     yield Case("lengths", "C12", LENGTHS)
     for dtype in ("int8", "uint8", "int64", "uint32"):
         yield Case(f"lengths of {dtype}", "C12 C24", {"key_value_seq_lengths": fixed([3, 6], dtype)})
@@ -211,6 +223,7 @@ def visible_nan() -> Iterator[Case]:
 
 
 def log_sum_exp() -> Iterator[Case]:
+    """The log-sum-exp."""
     yield Case("LSE", "C14", {"return_lse": True})
     yield Case("LSE, heads first", "C1 C14", {"return_lse": True, "layout": "BNTH"})
     yield Case("LSE, causal", "C7 C14", {"return_lse": True, "is_causal": True, "query_offset": 1})
@@ -219,6 +232,7 @@ def log_sum_exp() -> Iterator[Case]:
 
 
 def sizes() -> Iterator[Case]:
+    """Axes of length 0, of length 1, and past 65,535."""
     some: dict[str, Any] = {"bias": normal("BNTS"), "mask": coin("BNTS")}
     for letter in ("B", "T", "S", "H", "Hv"):
         zero = Sizes(**{letter: 0})
@@ -234,6 +248,7 @@ def sizes() -> Iterator[Case]:
 
 
 def lengths_and_numbers() -> Iterator[Case]:
+    """Lengths around the blocks of kernels, and numbers that show how sums are made."""
     for length in (127, 128, 129, 192, 300):
         causal = {"is_causal": True, "query_offset": length - 131}
         yield Case(f"S = {length}", "C7 C22", causal, Sizes(B=1, T=131, S=length, N=2, K=1))
@@ -258,8 +273,34 @@ def lengths_and_numbers() -> Iterator[Case]:
     yield Case("what is common", "C3 C18", COMMON)
 
 
+#: Run under every mode of a framework, so that what a transform breaks shows: every argument is among them.
+_TRANSFORMED = frozenset(
+    {
+        "plain",
+        "heads first",
+        "everything",
+        "what is common",
+        "LSE",
+        "empty rows by lengths",
+        "causal, end by lengths",
+        "causal, traced offset",
+        "window (2, 1)",
+        "one key/value head",
+        "sinks, LSE",
+        "bias B11S",
+        "mask BNTS",
+        "segments and lengths",
+        "nan in padding by both",
+    }
+)
+
+
+def _marked(case: Case) -> Case:
+    return replace(case, transformed=True) if case.id in _TRANSFORMED else case
+
+
 CASES = tuple(
-    case
+    _marked(case)
     for section in (
         shapes_and_dtypes,
         empty_rows,

@@ -4,20 +4,37 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from attnhub_contracts import Request, bind
+from attnhub_contracts.attention import bind
 from attnhub_contracts.conformance.visibility import visible_cells
+from attnhub_contracts.request import Request
 
 DTYPES = {
     "float16": np.dtype(np.float16),
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
     "float32": np.dtype(np.float32),
     "float64": np.dtype(np.float64),
+}
+
+BFLOAT16 = DTYPES["bfloat16"]
+
+#: The rank of the arguments that may have a batch axis, which then comes first.
+BATCHED = {
+    "query": 4,
+    "key": 4,
+    "value": 4,
+    "bias": 4,
+    "mask": 4,
+    "query_offset": 1,
+    "query_seq_lengths": 1,
+    "key_value_seq_lengths": 1,
+    "query_segment_ids": 2,
+    "key_value_segment_ids": 2,
 }
 
 #: Inputs that have a gradient.
@@ -95,6 +112,10 @@ class Call:
         words = tuple(f"grad_{name}" for name in self.differentiable)
         return words if self.d_lse is None else (*words, "grad_lse")
 
+    def request_for(self, direction: str) -> Request:
+        """Return the request of a run: backward, it asks for every gradient of this call."""
+        return replace(self.request, gradients=self.gradient_words() if direction == "backward" else ())
+
 
 @dataclass(frozen=True)
 class Case:
@@ -113,6 +134,8 @@ class Case:
     #: Promises asked for.
     needs: tuple[str, ...] = ("nan_propagation",)
     directions: tuple[str, ...] = ("forward", "backward")
+    #: Runs under every mode of a framework (jit, vmap, compile), not under the plain one alone.
+    transformed: bool = False
     #: NaN in the cotangent of rows that see nothing.
     poisoned_cotangent: bool = False
     #: (entry, key/value head) whose results may be NaN instead: what is hidden there is not finite, and not padding.
@@ -141,7 +164,7 @@ def _finish(case: Case, arguments: dict[str, Any], rng: np.random.Generator) -> 
     d_out = rng.normal(size=sizes.shape("BTNV")).astype(DTYPES[case.dtype])
     d_lse = rng.normal(size=sizes.shape("BNT")).astype(np.float64 if case.dtype == "float64" else np.float32)
     if case.poisoned_cotangent:
-        empty = ~visible_cells(request, arrays).any(axis=-1)  # (B, N, T)
+        empty = np.asarray(~visible_cells(request, arrays).any(axis=-1))  # (B, N, T)
         d_out[empty.swapaxes(1, 2)] = np.nan
         if "sinks" not in arguments:
             d_lse[empty] = np.nan

@@ -1,0 +1,24 @@
+"""NumPy: the plain call. NumPy has no gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from attnhub_contracts.conformance.cases import Call
+from attnhub_contracts.conformance.drivers import Answer, overwritten
+from attnhub_contracts.conformance.subject import Attend
+
+MODES = ("eager",)
+
+
+def forward(attend: Attend, call: Call, mode: str) -> Answer:
+    """Run a call on copies, so that one that writes to its inputs harms no other."""
+    arrays = {name: x.copy() for name, x in call.arguments.items() if isinstance(x, np.ndarray)}
+    result = attend({**call.arguments, **arrays})
+    out, lse = result if call.request.return_lse else (result, None)
+    return Answer(out, lse, {}, overwritten(call, arrays))
+
+
+def backward(attend: Attend, call: Call, mode: str) -> Answer:
+    """Refuse: there is nothing to run."""
+    raise NotImplementedError("NumPy has no gradients")

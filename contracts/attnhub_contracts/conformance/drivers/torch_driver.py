@@ -1,0 +1,81 @@
+"""PyTorch on the CPU: eager, compiled with static and with dynamic shapes, and with strange strides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from attnhub_contracts.conformance.cases import BFLOAT16, Call
+from attnhub_contracts.conformance.drivers import Answer, overwritten
+from attnhub_contracts.conformance.subject import Attend
+
+MODES = ("eager", "strided", "compile", "compile-dynamic")
+
+
+def forward(attend: Attend, call: Call, mode: str) -> Answer:
+    """Run a call under a mode, without gradients."""
+    import torch
+
+    arrays, statics = _split(call, mode)
+    with torch.no_grad():
+        out, lse = _transformed(attend, call, statics, mode)(arrays)
+    changed = overwritten(call, {name: _numpy(x) for name, x in arrays.items()})
+    return Answer(_numpy(out), None if lse is None else _numpy(lse), {}, changed)
+
+
+def backward(attend: Attend, call: Call, mode: str) -> Answer:
+    """Run a call and its gradients under a mode, with the case's cotangents."""
+    import torch
+
+    arrays, statics = _split(call, mode)
+    inputs = [arrays[name].requires_grad_() for name in call.differentiable]
+    out, lse = _transformed(attend, call, statics, mode)(arrays)
+    results = [out] if lse is None else [out, lse]
+    cotangents = [_array(x, mode) for x in (call.d_out, call.d_lse) if x is not None]
+    gradients = torch.autograd.grad(results, inputs, cotangents)
+    named = {name: _numpy(gradient) for name, gradient in zip(call.differentiable, gradients, strict=True)}
+    changed = overwritten(call, {name: _numpy(x) for name, x in arrays.items()})
+    return Answer(_numpy(out), None if lse is None else _numpy(lse), named, changed)
+
+
+def _transformed(attend: Attend, call: Call, statics: dict[str, Any], mode: str) -> Callable[[Any], Any]:
+    import torch
+
+    def plain(arrays: dict[str, Any]) -> Any:
+        result = attend({**arrays, **statics})
+        return result if call.request.return_lse else (result, None)
+
+    if not mode.startswith("compile"):
+        return plain
+    torch._dynamo.reset()
+    return torch.compile(plain, fullgraph=True, dynamic=mode == "compile-dynamic", backend="aot_eager")
+
+
+def _split(call: Call, mode: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    arrays = {name: _array(x, mode) for name, x in call.arguments.items() if isinstance(x, np.ndarray)}
+    return arrays, {name: x for name, x in call.arguments.items() if name not in arrays}
+
+
+def _array(array: Any, mode: str) -> Any:
+    """Return a tensor of its own; "strided" gives one whose memory runs the other way round."""
+    import torch
+
+    if array.dtype == BFLOAT16:
+        tensor = torch.from_numpy(array.astype(np.float32)).to(torch.bfloat16)
+    else:
+        tensor = torch.from_numpy(array.copy())
+    if mode == "strided" and tensor.ndim > 1:
+        order = tuple(reversed(range(tensor.ndim)))
+        tensor = tensor.permute(order).contiguous().permute(order)
+    return tensor
+
+
+def _numpy(tensor: Any) -> Any:
+    import torch
+
+    tensor = tensor.detach().resolve_neg()
+    if tensor.dtype == torch.bfloat16:
+        return tensor.float().numpy().astype(BFLOAT16)
+    return tensor.numpy()
