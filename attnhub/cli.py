@@ -1,4 +1,4 @@
-"""The `attnhub` command: `doctor`, `backends`, `explain`; each with `--json`."""
+"""The `attnhub` command: `doctor`, `backends`, `check`, `explain`; each with `--json`."""
 
 from __future__ import annotations
 
@@ -53,6 +53,37 @@ def show_backends(as_json: Json = False) -> None:
         _print_json({"contract": CONTRACT_VERSION, "backends": listed})
     else:
         console.print(cli_tables.of_backends(registrations))
+
+
+@app.command("check")
+def run_check(
+    names: Annotated[list[str], typer.Argument(help="Backends, or functions as MODULE:FUNCTION.")],
+    framework: Annotated[str, typer.Option(help="Whose arrays a function takes: jax, numpy or torch.")] = "",
+    platform: Annotated[str, typer.Option(help="cpu, gpu or tpu.")] = "cpu",
+    mode: Annotated[list[str], typer.Option(help="A way to run (eager, jit, compile...); all if left out.")] = [],  # noqa: B006
+    pattern: Annotated[str, typer.Option("-k", help="Only cases whose id contains this.")] = "",
+    strict: Annotated[bool, typer.Option("--strict", help="Fail also where more is right than is claimed.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run the conformance suite on backends, or on functions that take the contract's arguments.
+
+    Exit status 1 if a case fails.
+    """
+    from attnhub import checking  # it needs NumPy, which no other command does
+
+    reports = []
+    for name in names:
+        subject = checking.find_subject(name, framework or None, platform)
+        planned = checking.plan(subject, mode, pattern)
+        found = cli_tables.with_progress(checking.check(subject, planned), len(planned), name, errors)
+        reports.append((name, found))
+    failed = any(o.failed or (strict and o.verdict == "under-claim") for _, found in reports for o in found)
+    if as_json:
+        _print_json({name: [outcome.to_dict() for outcome in found] for name, found in reports})
+    else:
+        for name, found in reports:
+            console.print(*cli_tables.of_check(name, found, checking.by_clause(found)), sep="\n")
+    raise typer.Exit(1 if failed else 0)
 
 
 @app.command("explain")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
@@ -13,6 +16,13 @@ from attnhub.doctor import Report
 from attnhub.explanation import Explanation, describe_call
 from attnhub.selection import Candidate
 from attnhub_contracts.features import ARGUMENTS, DTYPES, GRADIENTS, PROMISES, SHAPES
+
+if TYPE_CHECKING:
+    from attnhub.checking import Tally
+    from attnhub_contracts.conformance.outcome import Outcome
+
+#: Failures printed one by one.
+_MOST_FAILURES = 12
 
 _STYLE = {"ready": "green", "not here": "yellow", "broken": "red"}
 
@@ -57,6 +67,30 @@ def of_explanation(explanation: Explanation) -> tuple[Text | Table, ...]:
         table.add_row(*_candidate_row(candidate, candidate is explanation.chosen))
     broken = [Text(problem, style="red") for problem in explanation.broken]
     return head, call, table, *broken
+
+
+def of_check(name: str, outcomes: list[Outcome], tallies: Iterable[Tally]) -> tuple[Text | Table, ...]:
+    """Return `check`'s screen for one subject: a row per clause, then each failure."""
+    table = _table("clause", "passed", "refused", "failed", "worst error over allowed")
+    for t in tallies:
+        failed = Text(str(t.failed), style="bold red" if t.failed else "dim")
+        table.add_row(t.clause, str(t.passed + t.under_claimed), str(t.refused), failed, f"{t.worst:.2f}")
+    failures = [o for o in outcomes if o.failed]
+    more = [Text(f"{o.verdict}: {o.id}\n    {o.detail}", style="red") for o in failures[:_MOST_FAILURES]]
+    if len(failures) > _MOST_FAILURES:
+        more.append(Text(f"... and {len(failures) - _MOST_FAILURES} more; --json lists them all", style="red"))
+    return Text(_summary(name, outcomes), style="bold red" if failures else "bold green"), table, *more
+
+
+def with_progress(outcomes: Iterable[Outcome], total: int, name: str, console: Console) -> list[Outcome]:
+    """Return the outcomes as a list, showing how far it is while a person watches."""
+    return list(track(outcomes, description=name, total=total, console=console, transient=True))
+
+
+def _summary(name: str, outcomes: list[Outcome]) -> str:
+    counts = Counter(outcome.verdict for outcome in outcomes)
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    return f"{name}: {len(outcomes)} runs in {seconds:.1f} s: {', '.join(f'{n} {v}' for v, n in counts.most_common())}"
 
 
 def plain_registration(r: Registration) -> dict[str, Any]:

@@ -173,7 +173,7 @@ def test_a_constant_added_to_every_logit_changes_nothing(
     bias, far = normal(B, N, T, S), {"return_lse": True} if backend in WITH_LSE else {}
     bias = bias.astype(np.float32)
     near = ask(backend, {**tensors(dtype=dtype), **far, "bias": bias.astype(dtype)})
-    moved = ask(backend, {**tensors(dtype=dtype), **far, "bias": (bias + sign * size).astype(dtype)})
+    moved = ask(backend, {**tensors(dtype=dtype), **far, "bias": bias.astype(dtype) + sign * size})
     assert_close(moved.out, near.out, digits)
     assert_gradients_close(moved, near, tuple(near.gradients), digits)
     if far:

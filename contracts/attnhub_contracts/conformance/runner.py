@@ -21,6 +21,11 @@ class Run(NamedTuple):
     direction: str
     mode: str
 
+    @property
+    def id(self) -> str:
+        """Names the run, as `Outcome.id` does."""
+        return f"{self.case.id} [{self.direction}, {self.mode}]"
+
 
 def runs(subject: Subject, cases: Iterable[Case], modes: Iterable[str] | None = None) -> Iterator[Run]:
     """Yield every run of the cases on a subject; `modes` None is all that its framework has.

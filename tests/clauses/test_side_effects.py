@@ -1,0 +1,53 @@
+"""A call changes nothing around it, and nothing around it changes a call (C21)."""
+
+import warnings
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+
+import attnhub
+
+CONVERT = {"numpy_reference": lambda x: x, "jax_xla": jnp.asarray, "torch_sdpa": torch.from_numpy}
+
+
+def arguments():
+    rng = np.random.default_rng(0)
+    query, key, value = (rng.standard_normal((2, 5, n, 8)).astype(np.float32) for n in (4, 2, 2))
+    mask = rng.random((2, 4, 5, 5)) > 0.3
+    return {"query": query, "key": key, "value": value, "mask": mask, "key_value_seq_lengths": np.array([5, 0])}
+
+
+def results(name):
+    given = {key: CONVERT[name](x.copy()) for key, x in arguments().items()}
+    return given, np.asarray(attnhub.get("cpu", backend=name)(**given, is_causal=True))
+
+
+@pytest.mark.parametrize("name", CONVERT)
+def test_inputs_are_left_as_they_were(name):
+    given, _ = results(name)
+    for key, array in arguments().items():
+        np.testing.assert_array_equal(np.asarray(given[key]), array)
+
+
+@pytest.mark.parametrize("name", CONVERT)
+def test_numpys_error_state_neither_raises_nor_changes_a_bit(name):
+    _, expected = results(name)
+    with np.errstate(all="raise"):
+        _, found = results(name)
+        assert np.geterr() == dict.fromkeys(("divide", "over", "under", "invalid"), "raise")
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", CONVERT)
+def test_no_warning_is_issued_where_rows_see_nothing(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, out = results(name)
+    assert (out[1] == 0).all()
+
+
+@pytest.mark.parametrize("name", CONVERT)
+def test_the_same_call_gives_the_same_bits(name):
+    np.testing.assert_array_equal(results(name)[1], results(name)[1])
