@@ -16,6 +16,9 @@ from attnhub_contracts.conformance.outcome import Outcome
 from attnhub_contracts.conformance.runner import Run, run_case, runs
 from attnhub_contracts.conformance.subject import Subject, of_backend, of_function
 
+#: Where the suite's drivers make their arrays.
+_PLATFORM = "cpu"
+
 
 @dataclass(frozen=True)
 class Tally:
@@ -30,24 +33,23 @@ class Tally:
     worst: float
 
 
-def find_subject(name: str, framework: str | None, platform: str) -> Subject:
-    """Return the backend called `name`, or the function `module:function` that takes arrays of `framework`.
+def find_subject(name: str, framework: str | None) -> Subject:
+    """Return the backend called `name`, or the function `module:function` that takes arrays of `framework`, on the CPU.
 
     Raises:
-        UnknownBackendError: no such backend, module or function.
+        UnknownBackendError: no such backend, module or function, or a backend that does not run on the CPU here.
         ArgumentError: a function without a framework.
         PluginError: the backend's plugin is broken.
-        UnsupportedError: the backend has no device on this platform.
     """
     known = {name for r in discovery.registrations() for name in (r.name, r.qualified)}
     if ":" in name and name not in known:
-        return of_function(name, _function(name), _framework(name, framework), platform)
+        return of_function(name, _function(name), _framework(name, framework))
     backend = discovery.find(name, "named on the command line").backend
     assert backend is not None  # `find` raises for broken ones
-    found = backend.probe(platform)
+    found = backend.probe(_PLATFORM)
     if isinstance(found, Refusal):
-        raise UnknownBackendError(f"{name!r} cannot be checked on platform {platform!r}: {found}.")
-    return of_backend(backend, platform)
+        raise UnknownBackendError(f"{name!r} cannot be checked on platform {_PLATFORM!r}: {found}.")
+    return of_backend(backend, _PLATFORM)
 
 
 def plan(subject: Subject, modes: Iterable[str], pattern: str) -> list[Run]:

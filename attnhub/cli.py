@@ -59,13 +59,12 @@ def show_backends(as_json: Json = False) -> None:
 def run_check(
     names: Annotated[list[str], typer.Argument(help="Backends, or functions as MODULE:FUNCTION.")],
     framework: Annotated[str, typer.Option(help="Whose arrays a function takes: jax, numpy or torch.")] = "",
-    platform: Annotated[str, typer.Option(help="cpu, gpu or tpu.")] = "cpu",
     mode: Annotated[list[str], typer.Option(help="A way to run (eager, jit, compile...); all if left out.")] = [],  # noqa: B006
     pattern: Annotated[str, typer.Option("-k", help="Only cases whose id contains this.")] = "",
     strict: Annotated[bool, typer.Option("--strict", help="Fail also where more is right than is claimed.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run the conformance suite on backends, or on functions that take the contract's arguments.
+    """Run the conformance suite, on the CPU, on backends or on functions that take the contract's arguments.
 
     Exit status 1 if a case fails.
     """
@@ -73,7 +72,7 @@ def run_check(
 
     reports = []
     for name in names:
-        subject = checking.find_subject(name, framework or None, platform)
+        subject = checking.find_subject(name, framework or None)
         planned = checking.plan(subject, mode, pattern)
         found = cli_tables.with_progress(checking.check(subject, planned), len(planned), name, errors)
         reports.append((name, found))

@@ -75,10 +75,7 @@ class Limits:
     def refuse(self, request: Request) -> list[Refusal]:
         """Return one refusal for each limit that the request exceeds."""
         return [
-            Refusal(
-                f"{what} is {size}; {'multiples of' if limit == 'head_dim_multiple' else 'at most'} {most} is served",
-                limit,
-            )
+            Refusal(f"{what} is {size}; {_limit_in_words(limit, most)}", limit)
             for limit, what, size, most in self._over(request)
         ]
 
@@ -212,6 +209,10 @@ class Backend:
             claimed |= capability.features | capability.gradients | capability.dtypes
             claimed.update(*capability.excludes, *capability.quadratic)
         return sorted(claimed - known)
+
+
+def _limit_in_words(limit: str, most: int) -> str:
+    return f"multiples of {most} are served" if limit == "head_dim_multiple" else f"at most {most} is served"
 
 
 def is_newer_contract(version: str) -> bool:

@@ -35,6 +35,11 @@ CALLS = {
     "lengths, ids, offset, sinks": (IDS, {"is_causal": True, "return_lse": True}),
     "bias over keys, mask over rows": ({"bias": abstract((1, N, 1, S)), "mask": abstract((1, 1, T, 1), bool)}, {}),
     "bias over rows": ({"bias": abstract((1, 1, T, 1))}, {}),
+    "bias over keys": ({"bias": abstract((1, 1, 1, S))}, {"is_causal": True, "query_offset": 4}),
+    "everything at once": (
+        IDS | {"bias": abstract((1, 1, 1, S))},
+        {"local_window_size": (700, 3), "logits_soft_cap": 9.0, "return_lse": True},
+    ),
 }
 
 
@@ -99,10 +104,11 @@ def test_a_bias_that_is_not_differentiated_gets_no_gradient_array_in_an_eager_gr
     assert made.count((1, 1, T, S)) == 0
 
 
-def test_memory_grows_with_the_length_and_not_with_its_square():
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_memory_grows_with_the_length_and_not_with_its_square(direction):
     def extra(length):
-        x = abstract((1, length, N, H))
-        return extra_bytes(jax.jit(jax.grad(lambda *x: attend(*x, is_causal=True).sum())).lower(x, x, x).compile())
+        x = dict.fromkeys(("query", "key", "value"), abstract((1, length, N, H)))
+        return extra_bytes(compiled(direction, x, {"is_causal": True}))
 
     short, long = extra(2048), extra(8192)
     assert long < 5 * short

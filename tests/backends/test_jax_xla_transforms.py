@@ -40,7 +40,9 @@ def changed(name, array):
 
 
 @pytest.mark.parametrize(
-    "mapped", [*((name,) for name in ARRAYS), ("query", "bias"), ("mask", "sinks"), ARRAYS], ids="-".join
+    "mapped",
+    [*((name,) for name in ARRAYS), ("key", "value"), ("query", "bias"), ("mask", "sinks"), ARRAYS],
+    ids="-".join,
 )
 def test_vmap_over_any_subset_of_arrays_is_a_loop(mapped):
     arguments = everything()
@@ -103,6 +105,21 @@ def test_forward_mode_raises():
     arrays = tuple(map(jnp.asarray, qkv()))
     with pytest.raises(TypeError, match="forward-mode"):
         jax.jvp(attend, arrays, arrays)
+
+
+def test_forward_mode_over_the_value_of_a_vjp_is_right_or_raises():
+    arguments = everything()
+    floating = {name: arguments.pop(name) for name in NAMES}
+
+    def total(x):
+        return (attend(**x, **arguments) ** 2).sum()
+
+    slopes = jax.grad(total)(floating)
+    try:
+        got = jax.jvp(lambda x: jax.vjp(total, x)[0], (floating,), (slopes,))[1]
+    except NotImplementedError:
+        return
+    np.testing.assert_allclose(got, sum((x**2).sum() for x in slopes.values()), rtol=1e-4)
 
 
 def test_a_gradient_that_the_outer_derivative_does_not_reach_is_a_constant():

@@ -20,8 +20,10 @@ from tests.clauses.hub_calls import (
     S,
     T,
     ask,
+    ask_forward,
     bits,
     cotangent,
+    full_call,
     normal,
     tensors,
 )
@@ -63,23 +65,22 @@ def test_masked_keys_are_as_if_they_were_not_there(backend: str) -> None:
 
 
 @each_backend
-@pytest.mark.parametrize("rows", [1, 3])
-@pytest.mark.parametrize("window", [None, (2, None)], ids=str)
+@pytest.mark.parametrize(("rows", "window"), [(1, None), (1, (2, None)), (3, None)], ids=str)
 def test_decoding_gives_the_last_rows_of_prefill(backend: str, rows: int, window: Any) -> None:
     call = tensors(T=S)
     band = {"is_causal": True, "local_window_size": window}
-    prefill = ask(backend, {**call, **band})
-    decoded = ask(backend, {**call, "query": call["query"][:, -rows:], **band, "query_offset": "end"})
+    prefill = ask_forward(backend, {**call, **band})
+    decoded = ask_forward(backend, {**call, "query": call["query"][:, -rows:], **band, "query_offset": "end"})
     assert_close(decoded.out, prefill.out[:, -rows:])
 
 
 @each_backend
 def test_decoding_into_a_cache_stands_at_each_entrys_last_key(backend: str) -> None:
     call, lengths = tensors(T=S), np.array([4, 6], np.int32)
-    prefill = ask(backend, {**call, "is_causal": True})
+    prefill = ask_forward(backend, {**call, "is_causal": True})
     last = np.stack([call["query"][entry, length - 1 : length] for entry, length in enumerate(lengths)])
     end = {"is_causal": True, "query_offset": "end", "key_value_seq_lengths": lengths}
-    decoded = ask(backend, {**call, "query": last, **end})
+    decoded = ask_forward(backend, {**call, "query": last, **end})
     assert_close(decoded.out[:, 0], prefill.out[np.arange(B), lengths - 1])
 
 
@@ -128,12 +129,12 @@ def call_to_split() -> dict[str, Any]:
 
 @each_with_lse
 @pytest.mark.parametrize("sinks_in", [0, 1])
-@pytest.mark.parametrize("at", [1, 4, 7])
+@pytest.mark.parametrize("at", [1, 4])
 def test_parts_of_the_keys_merge_by_their_lse(backend: str, at: int, sinks_in: int) -> None:
     call = call_to_split()
-    answers = [ask(backend, part) for part in split_keys(call, at, sinks_in)]
+    answers = [ask_forward(backend, part) for part in split_keys(call, at, sinks_in)]
     out, lse = merge(np, [answer.out for answer in answers], [answer.lse for answer in answers])
-    whole = ask(backend, call)
+    whole = ask_forward(backend, call)
     assert_close(out, whole.out)
     assert_close(lse, whole.lse)
 
@@ -165,31 +166,31 @@ def test_gradients_go_through_the_merge_of_parts(sinks_in: int) -> None:
 
 
 @each_backend
-@pytest.mark.parametrize(("dtype", "size", "digits"), [("float32", 120.0, 3), ("float64", 60_000.0, 9)], ids=str)
+@pytest.mark.parametrize(("dtype", "size", "digits"), [("float32", 120.0, 4), ("float64", 60_000.0, 9)], ids=str)
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_constant_added_to_every_logit_changes_nothing(
     backend: str, dtype: str, size: float, digits: int, sign: int
 ) -> None:
-    bias, far = normal(B, N, T, S), {"return_lse": True} if backend in WITH_LSE else {}
-    bias = bias.astype(np.float32)
-    near = ask(backend, {**tensors(dtype=dtype), **far, "bias": bias.astype(dtype)})
-    moved = ask(backend, {**tensors(dtype=dtype), **far, "bias": bias.astype(dtype) + sign * size})
+    bias = (np.round(64 * normal(B, N, T, S)) / 64).astype(dtype)  # so that the sum below is exact
+    call = {**tensors(dtype=dtype), "return_lse": backend in WITH_LSE}
+    near = ask(backend, {**call, "bias": bias})
+    moved = ask(backend, {**call, "bias": bias + sign * size})
     assert_close(moved.out, near.out, digits)
     assert_gradients_close(moved, near, tuple(near.gradients), digits)
-    if far:
+    if near.lse is not None:
         assert_close(moved.lse, near.lse + sign * size, digits)
 
 
-def test_heads_of_a_group_share_their_key_and_value() -> None:
-    for backend in BACKENDS:
-        call = tensors()
-        grouped = ask(backend, call)
-        repeated = {name: np.repeat(call[name], N // K, axis=2) for name in ("key", "value")}
-        equal = ask(backend, {**call, **repeated})
-        assert_close(grouped.out, equal.out)
-        for name in repeated if equal.gradients else ():
-            summed = equal.gradients[name].reshape(B, S, K, N // K, -1).sum(axis=3)
-            assert_close(grouped.gradients[name], summed)
+@each_backend
+def test_heads_of_a_group_share_their_key_and_value(backend: str) -> None:
+    call = tensors()
+    grouped = ask(backend, call)
+    repeated = {name: np.repeat(call[name], N // K, axis=2) for name in ("key", "value")}
+    equal = ask(backend, {**call, **repeated})
+    assert_close(grouped.out, equal.out)
+    for name in repeated if equal.gradients else ():
+        summed = equal.gradients[name].reshape(B, S, K, N // K, -1).sum(axis=3)
+        assert_close(grouped.gradients[name], summed)
 
 
 @each_backend
@@ -232,26 +233,6 @@ def test_garbage_in_what_is_hidden_changes_no_bit(backend: str, way: str, garbag
     assert bits(ask(backend, {**call, **spoilt})) == bits(ask(backend, call))
 
 
-def full_call(backend: str) -> dict[str, Any]:
-    """Return a call with every argument that the backend serves, none of which hides the effect of another."""
-    call: dict[str, Any] = {
-        **tensors(dtype="float32"),
-        "bias": normal(B, N, T, S, dtype="float32"),
-        "mask": np.ones((B, 1, T, S), bool),
-        "is_causal": True,
-        "query_offset": np.array([1, 2], np.int32),
-        "scale": 0.4,
-        "local_window_size": (5, None),
-        "query_seq_lengths": np.array([5, 4], np.int32),
-        "key_value_seq_lengths": np.array([6, 6], np.int32),
-        "query_segment_ids": np.zeros((B, T), np.int32),
-        "key_value_segment_ids": np.zeros((B, S), np.int32),
-    }
-    if backend in WITH_LSE:
-        call |= {"logits_soft_cap": 1.5, "sinks": normal(N, dtype="float32"), "return_lse": True}
-    return call
-
-
 def changed(array: Any, at: tuple[int, ...], value: Any) -> Any:
     array = array.copy()
     array[at] = value
@@ -280,10 +261,10 @@ CHANGES: dict[str, Any] = {
 @each_backend
 def test_changing_any_argument_changes_the_output(backend: str) -> None:
     call = full_call(backend)
-    before = ask(backend, call)
+    before = ask_forward(backend, call)
     assert set(call) - {"return_lse"} <= set(CHANGES)
     for name in set(call) - {"return_lse"}:
-        after = ask(backend, {**call, name: CHANGES[name](call[name])})
+        after = ask_forward(backend, {**call, name: CHANGES[name](call[name])})
         assert not np.array_equal(before.out, after.out), name
         local = name in ("query", "bias", "mask", "query_offset", "query_seq_lengths", "query_segment_ids")
         assert not local or np.array_equal(before.out[0], after.out[0]), f"{name} of entry 1 changed entry 0"

@@ -184,7 +184,6 @@ def test_check_takes_a_function_that_has_no_plugin(run):
         (["json:dumps"], "say with --framework whose arrays it takes"),
         (["numpy_reference", "-k", "no such case"], "no case contains 'no such case'"),
         (["numpy_reference", "--mode", "jit"], "`--mode` is 'jit'; for numpy, eager is accepted."),
-        (["numpy_reference", "--platform", "tpu"], "cannot be checked on platform 'tpu'"),
     ],
 )
 def test_check_refuses_what_it_cannot_run_with_the_next_step(monkeypatch, capsys, arguments, message):
@@ -193,3 +192,11 @@ def test_check_refuses_what_it_cannot_run_with_the_next_step(monkeypatch, capsys
         cli.main()
     assert caught.value.code == 2
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_check_of_a_backend_that_is_not_for_this_machine_says_so(monkeypatch, capsys, install):
+    install("acme", "return [make('acme_flash', probe=lambda platform: Refusal('no acme chip found'))]")
+    monkeypatch.setattr(sys, "argv", ["attnhub", "check", "acme_flash"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert "cannot be checked on platform 'cpu': no acme chip found" in " ".join(capsys.readouterr().err.split())

@@ -19,7 +19,8 @@ Residuals = tuple[Inputs, Results]
 def attention(options: Options, inputs: Inputs) -> tuple[jax.Array, jax.Array]:
     """Return the output, in the layout and dtype of query, and the log-sum-exp (B, N, T) in at least float32.
 
-    First-order reverse mode reaches query, key, value, bias and sinks; second order and forward mode raise.
+    First-order reverse mode reaches query, key, value, bias and sinks. Second order raises, and so does forward mode,
+    except over the value of a `vjp`, where it is right.
     """
     return _attention(options, vary_alike(inputs))
 
