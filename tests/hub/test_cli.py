@@ -200,3 +200,16 @@ def test_check_of_a_backend_that_is_not_for_this_machine_says_so(monkeypatch, ca
     with pytest.raises(SystemExit):
         cli.main()
     assert "cannot be checked on platform 'cpu': no acme chip found" in " ".join(capsys.readouterr().err.split())
+
+
+def test_explain_of_a_call_that_three_backends_refuse_for_three_reasons(run):
+    result = run("explain", *SHAPE, "--platform", "tpu", "--soft-cap", "30", "--need", "grad_query")
+    if "serves this call" in result.output:
+        pytest.skip("this machine has a TPU")
+    assert result.exit_code == 1
+    for reason in (
+        "no TPU found: jax sees",
+        "serves platform cpu, gpu; tpu is asked for",
+        "serves platform cpu; tpu is asked for",
+    ):
+        assert reason in result.output
