@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 import pluggy
 
-from attnhub_contracts import Backend, PluginError, UnknownBackendError, hooks
+from attnhub_contracts import DTYPES, FEATURES, Backend, PluginError, UnknownBackendError, hooks
 from attnhub_contracts.backend import is_newer_contract
 from attnhub_contracts.features import suggest
 
@@ -121,19 +121,12 @@ def _register(backend: Backend, distribution: str, version: str) -> Registration
     if unknown := backend.unknown_words():
         listed = ", ".join(map(repr, unknown))
         if not is_newer_contract(backend.contract):
-            hint = suggest(unknown[0], hooks_vocabulary())
+            hint = suggest(unknown[0], (*FEATURES, *DTYPES))
             problem = f"plugin {distribution} {version} claims {listed}, which no contract knows.{hint}"
             return Registration(backend.name, distribution, version, problem=problem)
         note = f"written for contract {backend.contract}; its claims {listed} are ignored here"
     version = backend.version or version
     return Registration(backend.name, distribution, version, replace(backend, version=version), note=note)
-
-
-def hooks_vocabulary() -> tuple[str, ...]:
-    """Return every word that a claim may hold."""
-    from attnhub_contracts import DTYPES, FEATURES
-
-    return (*FEATURES, *DTYPES, "gradients")
 
 
 def _mark_clashes(found: list[Registration]) -> list[Registration]:
