@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,7 @@ def split_keys(arguments: dict[str, Any], at: int, sinks_in: int) -> list[dict[s
     return parts
 
 
-def merge(xp: Any, outs: list[Any], lses: list[Any]) -> tuple[Any, Any]:
+def merge(xp: Any, outs: Sequence[Any], lses: Sequence[Any]) -> tuple[Any, Any]:
     """Merge parts (B, T, N, Hv) by their log-sum-exp (B, N, T), at least one of which is finite in every row."""
     lse = xp.logaddexp(*lses)
     shares = [xp.exp(part - lse).swapaxes(1, 2)[..., None] for part in lses]
