@@ -27,6 +27,8 @@ def arguments(length):
          "value": torch.randn(1, length, heads, 16)}
     if words == "grouped": x["key"], x["value"] = x["key"][:, :, :1], x["value"][:, :, :1]
     if words == "value_head_dim": x["value"] = torch.randn(1, length, heads, 8)
+    if words == "half": x = {name: array.bfloat16() for name, array in x.items()}
+    if words == "highest": x["precision"] = "highest"
     if words == "lengths": x["key_value_seq_lengths"] = torch.tensor([length - 3])
     if words == "causal": x["is_causal"] = True
     if words == "window": x["local_window_size"] = (64, 64)
@@ -59,7 +61,7 @@ def grown(words, direction):
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-@pytest.mark.parametrize("words", ["plain", "causal", "lengths", "grouped", "value_head_dim"])
+@pytest.mark.parametrize("words", ["plain", "causal", "lengths", "grouped", "value_head_dim", "half", "highest"])
 def test_what_is_claimed_linear_makes_no_array_of_t_by_s(words, direction):
     assert grown(words, direction) < ONE_SQUARE / 2
 

@@ -217,3 +217,21 @@ def test_numbers_among_the_arguments_may_be_symbols(name_and_values):
     q = torch.randn(3, 7, 2, 8)
     for value in values:
         torch.testing.assert_close(attend(q, value), handle(q, q, q, **{name: value}, **more))
+
+
+@pytest.mark.xfail(strict=True, reason="torch_sdpa tells the triangle from other bands by comparing T with S")
+def test_a_causal_call_compiles_no_more_often_than_sdpa_where_lengths_become_equal():
+    def compilations(function):
+        torch._dynamo.reset()
+        counter = CompileCounter()
+        compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=counter)
+        for t, s in ((6, 7), (8, 9), (10, 10)):
+            compiled(torch.randn(3, t, 2, 16), torch.randn(3, s, 2, 16))
+        return counter.frame_count
+
+    def raw(q, k):
+        q, k = q.transpose(1, 2), k.transpose(1, 2)
+        return torch.nn.functional.scaled_dot_product_attention(q, k, k, is_causal=True)
+
+    handle = attnhub.get("cpu", backend="torch_sdpa")
+    assert compilations(lambda q, k: handle(q, k, k, is_causal=True, query_offset=0)) == compilations(raw)

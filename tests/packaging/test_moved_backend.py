@@ -50,6 +50,12 @@ def beside(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment
     return environment
 
 
+def test_both_are_found(beside: Environment) -> None:
+    rows = json.loads(beside.attnhub("backends", "--json"))["backends"]
+    found = [(r["distribution"], r["clashes"], r["problem"]) for r in rows if r["name"] == "numpy_reference"]
+    assert found == [("attnhub", True, ""), ("attnhub-moved", True, "")]
+
+
 @pytest.mark.parametrize("distribution", ["attnhub", "attnhub-moved"])
 def test_each_is_reached_by_its_distributions_name(beside: Environment, distribution: str) -> None:
     out = beside.python(f"{QUERY_ZERO}\nprint(json.dumps(attend('{distribution}:numpy_reference')))")

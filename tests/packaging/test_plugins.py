@@ -52,6 +52,11 @@ def test_chosen_by_name_it_refuses_what_it_does_not_claim(with_plugins: Environm
     assert "`logits_soft_cap` is not served" in result_of(with_plugins, code)
 
 
+def test_it_is_right_in_everything_that_it_claims(with_plugins: Environment) -> None:
+    outcomes = json.loads(with_plugins.attnhub("check", "numpy_acme", "--json"))["numpy_acme"]
+    assert {outcome["verdict"] for outcome in outcomes} == {"pass", "refused"}
+
+
 def test_is_listed_by_the_command(with_plugins: Environment) -> None:
     row = backends_of(with_plugins)["numpy_acme"]
     assert (row["distribution"], row["version"], row["framework"]) == ("attnhub-acme", "0.3.0", "numpy")

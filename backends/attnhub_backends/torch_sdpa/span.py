@@ -6,9 +6,6 @@ from typing import NamedTuple
 
 from attnhub_contracts.request import Request
 
-#: Farther than any axis is long: bounds are clipped to it, since sizes may be symbols that no huge int can be added to.
-_FAR = 2**40
-
 
 class Span(NamedTuple):
     """The keys `start:stop` that rows may see; of those, row `t` sees `s` only if `low <= s - t <= high`.
@@ -44,8 +41,8 @@ def key_span(request: Request) -> Span:
     if isinstance(offset, str) or not request.has_band:
         return Span(0, request.S)
     left, right = request.band
-    low = None if left is None else _clip(offset - left)
-    high = None if right is None else _clip(offset + right)
+    low = None if left is None else offset - left
+    high = None if right is None else offset + right
     start = 0 if low is None else max(0, low)
     stop = request.S if high is None else min(request.S, request.T + high)
     return _relative(start, stop, low, high, request.T)
@@ -57,7 +54,3 @@ def _relative(start: int, stop: int, low: int | None, high: int | None, rows: in
     if high is not None:
         high = None if high - start >= stop - start - 1 else high - start
     return Span(start, stop, low, high)
-
-
-def _clip(bound: int) -> int:
-    return max(-_FAR, min(_FAR, bound))

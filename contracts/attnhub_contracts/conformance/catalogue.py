@@ -193,10 +193,32 @@ def padding() -> Iterator[Case]:
             yield Case(
                 f"{number} in padding by {name}, everything", "C12", full, edit=edits.padding(number), **promised
             )
+    yield from _overflow_in_a_hidden_cell()
     for number in (math.nan, math.inf):
         spot = edits.hidden_key(entry=1, head=2, key=3, number=number)
         mask = {"mask": fixed([[[[True, True, True, False, True, True, True]]]], "bool")}
         yield Case(f"{number} hidden by a mask", "C12", mask, edit=spot, may_be_nan=(1, 2))
+
+
+def _overflow_in_a_hidden_cell() -> Iterator[Case]:
+    """A key that some rows see and one row does not, whose logit with that row overflows: it counts as finite."""
+    row, key = 1, 4
+    seen = np.ones((1, 1, 5, 7), bool)
+    seen[0, 0, row, key] = False
+    ids = {
+        "query_segment_ids": fixed([[0, 1, 0, 0, 0]] * 2, "int32"),
+        "key_value_segment_ids": fixed([[0, 1, 0, 0, 0, 1, 0]] * 2, "int32"),
+    }
+    ways: dict[str, dict[str, Any]] = {
+        "a mask": {"mask": fixed(seen, "bool")},
+        "a bias": {"bias": fixed(np.where(seen, 0.0, -np.inf), "float32")},
+        "segments": ids,
+        "a window": {"local_window_size": (2, 2), "query_offset": 0},
+        "causal": {"is_causal": True, "query_offset": 0},
+    }
+    for name, call in ways.items():
+        edit = edits.overflow_where_hidden(row, key)
+        yield Case(f"overflow in a cell hidden by {name}", "C12", call, edit=edit)
 
 
 def visible_nan() -> Iterator[Case]:

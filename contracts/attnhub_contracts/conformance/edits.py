@@ -66,3 +66,17 @@ def add_to_bias(number: float) -> Edit:
         arguments["bias"] += np.float32(number)
 
     return edit
+
+
+def overflow_where_hidden(row: int, key: int) -> Edit:
+    """Make `query[row] · key[key]` overflow float32, and no other product; that cell is to be hidden."""
+
+    def edit(arguments: dict[str, Any]) -> None:
+        query, keys = arguments["query"], arguments["key"]
+        query *= np.float32(1e-20)
+        keys *= np.float32(1e-20)
+        for array, at in ((query, row), (keys, key)):
+            array[:, at] *= np.float32(1e20)
+            array[:, at] *= np.float32(1e20)
+
+    return edit
