@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from attnhub_contracts.attention import bind
 from attnhub_contracts.conformance.visibility import visible_cells
+from attnhub_contracts.errors import ArgumentError
 from attnhub_contracts.request import Request
 
 DTYPES = {
@@ -36,6 +37,9 @@ BATCHED = {
     "query_segment_ids": 2,
     "key_value_segment_ids": 2,
 }
+
+#: From quick to long; each holds those before it.
+TIERS = ("gate", "full", "stress")
 
 #: Inputs that have a gradient.
 DIFFERENTIABLE = ("query", "key", "value", "bias", "sinks")
@@ -140,10 +144,18 @@ class Case:
     poisoned_cotangent: bool = False
     #: (entry, key/value head) whose results may be NaN instead: what is hidden there is not finite, and not padding.
     may_be_nan: tuple[int, int] | None = None
+    #: The first of `TIERS` that runs it.
+    tier: str = "full"
+    #: The contract version that it came with.
+    since: str = "1.0"
 
-    def build(self) -> Call:
-        """Make the arrays. Everything is rounded to its dtype here, so that all sides read the same numbers."""
-        rng = np.random.default_rng(zlib.crc32(self.id.encode()))
+    def build(self, seed: int = 0) -> Call:
+        """Make the arrays. Everything is rounded to its dtype here, so that all sides read the same numbers.
+
+        `seed` 0 is the case itself; others draw other numbers for the same call.
+        """
+        name = zlib.crc32(self.id.encode())
+        rng = np.random.default_rng([name, seed] if seed else name)
         dtype = DTYPES[self.dtype]
         arguments = {
             "query": normal("BTNH", self.width)(rng, self.sizes, dtype),
@@ -156,6 +168,18 @@ class Case:
         if self.call.get("layout") == "BNTH":
             arguments |= {name: arguments[name].swapaxes(1, 2).copy() for name in ("query", "key", "value")}
         return _finish(self, arguments, rng)
+
+
+def in_tier(cases: Iterable[Case], tier: str) -> tuple[Case, ...]:
+    """Return the cases that a tier runs: its own, and those of quicker ones.
+
+    Raises:
+        ArgumentError: a tier that is none of `TIERS`.
+    """
+    if tier not in TIERS:
+        raise ArgumentError(f"`tier` is {tier!r}; {', '.join(TIERS)} are known.")
+    included = TIERS[: TIERS.index(tier) + 1]
+    return tuple(case for case in cases if case.tier in included)
 
 
 def _finish(case: Case, arguments: dict[str, Any], rng: np.random.Generator) -> Call:

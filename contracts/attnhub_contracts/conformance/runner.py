@@ -20,6 +20,8 @@ class Run(NamedTuple):
     case: Case
     direction: str
     mode: str
+    #: Of `Case.build`.
+    seed: int = 0
 
     @property
     def id(self) -> str:
@@ -43,8 +45,8 @@ def runs(subject: Subject, cases: Iterable[Case], modes: Iterable[str] | None = 
 
 def run_case(subject: Subject, run: Run) -> Outcome:
     """Run one case and return what became of it; nothing that the subject raises comes through but Ctrl-C."""
-    case, direction, mode = run
-    call = case.build()
+    case, direction, mode, seed = run
+    call = case.build(seed)
     request = call.request_for(direction)
     lacking = [] if subject.refuse is None else subject.refuse(request)
     started = time.perf_counter()
