@@ -54,7 +54,7 @@ def get(
         framework: "jax", "numpy" or "torch" to refuse arrays of any other; None takes all.
         need: words of `attnhub.FEATURES` that a backend must claim beyond what the arguments ask for, such as
             {"nonfinite_padding"}, {"linear_memory"} or {"grad_bias"}.
-        relax: promises to give up: {"nan_propagation"}.
+        relax: promises to give up, of "hidden_overflow" and "nan_propagation".
         fallback: the platform to compute on where `platform` is not here; None raises `DeviceError` then.
 
     Returns:

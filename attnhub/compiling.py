@@ -63,7 +63,8 @@ def attend(token: str, needs: tuple[str, ...], query: Any, key: Any, value: Any,
     request, arrays = bound.request, bound.arrays
     place = _place(arrays)
     # Comparing T with S would compile once more for a length that happens to be equal: ask for the general case first.
-    words = ",".join(request.words(unequal_lengths=True))
+    at_end = arguments.get("query_offset") == "end"
+    words = ",".join(request.words(unequal_lengths=True, has_offset=at_end))
     if not _can_serve(token, request.dtype, words, place):
         words = ",".join(request.words(unequal_lengths=request.T != request.S))
     passed = ""

@@ -112,7 +112,7 @@ def bind(
     return_lse: bool = False,
     precision: str = "default",
     layout: str = "BTNH",
-    needs: tuple[str, ...] = ("nan_propagation",),
+    needs: tuple[str, ...] = ("hidden_overflow", "nan_propagation"),
 ) -> Bound:
     """Check a call against the contract and take it apart; arguments as in `Attention.__call__`.
 

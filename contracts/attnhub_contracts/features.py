@@ -41,9 +41,10 @@ SHAPES: Final = MappingProxyType(
     }
 )
 
-#: Properties of the answer that a caller may ask for; `nan_propagation` is asked for unless relaxed.
+#: Properties of the answer that a caller may ask for; those in `RELAXABLE` are asked for unless relaxed.
 PROMISES: Final = MappingProxyType(
     {
+        "hidden_overflow": "what overflows in a hidden cell changes nothing, though other rows see its key",
         "nan_propagation": "a NaN that a row sees makes that row NaN",
         "nonfinite_padding": "NaN and Inf in padding reach nothing",
         "deterministic": "the same call gives the same bits",
@@ -69,7 +70,7 @@ FEATURES: Final = MappingProxyType({**ARGUMENTS, **SHAPES, **PROMISES, **GRADIEN
 DTYPES: Final = ("float16", "bfloat16", "float32", "float64")
 
 #: Promises that `get(..., relax=...)` may give up.
-RELAXABLE: Final = frozenset({"nan_propagation"})
+RELAXABLE: Final = frozenset({"hidden_overflow", "nan_propagation"})
 
 
 def check_words(words: Iterable[str], argument: str, allowed: Iterable[str] = FEATURES) -> frozenset[str]:

@@ -47,8 +47,8 @@ class Request:
     layout: str = "BTNH"
     #: Words of `features.GRADIENTS` that this call will be asked for, as far as it is known (PyTorch knows).
     gradients: tuple[str, ...] = ()
-    #: Words that the caller asked for by `need`, and "nan_propagation" unless it was relaxed.
-    needs: tuple[str, ...] = ("nan_propagation",)
+    #: Words that the caller asked for by `need`, and those of `features.RELAXABLE` that were not relaxed.
+    needs: tuple[str, ...] = ("hidden_overflow", "nan_propagation")
     #: The `Capability.name` that was chosen to serve it; "" until one was.
     capability: str = ""
     #: The platform that serves it, "cpu", "gpu" or "tpu"; "" until it is known.
@@ -71,16 +71,24 @@ class Request:
         """Return every feature word that a backend must claim to serve this call."""
         return self.words(unequal_lengths=self.T != self.S)
 
-    def words(self, *, unequal_lengths: bool) -> tuple[str, ...]:
-        """Return the words of `needed`, with T and S taken to differ or not: a trace may not want to compare them."""
+    def words(self, *, unequal_lengths: bool, has_offset: bool = False) -> tuple[str, ...]:
+        """Return the words of `needed`, with T and S taken to differ or not: a trace may not want to compare them.
+
+        `has_offset` takes a static offset to be other than 0 without a look: "end" is, unless T and S are equal.
+        """
         return (
-            *self._argument_features(),
+            *self._argument_features(has_offset),
             *self._shape_features(unequal_lengths),
             *self.gradients,
-            *(word for word in self.needs if word not in self.gradients),
+            *(word for word in self.needs if word not in self.gradients and self._concerns(word)),
         )
 
-    def _argument_features(self) -> list[str]:
+    def _concerns(self, word: str) -> bool:
+        """Tell whether a promise says anything about this call: where no row sees less than another, none overflows."""
+        hides = self.has_band or self.mask is not None or self.bias is not None or self.segment_ids
+        return word != "hidden_overflow" or hides
+
+    def _argument_features(self, has_offset: bool) -> list[str]:
         words = [name for name in ("bias", "mask", "sinks") if getattr(self, name) is not None]
         if self.is_causal:
             words.append("is_causal")
@@ -88,7 +96,7 @@ class Request:
             words.append("local_window_size")
         if isinstance(self.query_offset, str):
             words.append("query_offset_array")
-        elif self.query_offset != 0:
+        elif has_offset or self.query_offset != 0:
             words.append("query_offset")
         if self.logits_soft_cap is not None:
             words.append("logits_soft_cap")

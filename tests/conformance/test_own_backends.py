@@ -24,28 +24,9 @@ def subject(name: str) -> Subject:
     return of_backend(backend)
 
 
-def marks(name: str, run: Run) -> list[Any]:
-    reason = KNOWN_FAULTS.get((name, run.case.id, run.direction))
-    return [] if reason is None else [pytest.mark.xfail(reason=reason, strict=True)]
-
-
-_OVERFLOW = "the kernel adds -inf to a logit that overflowed to inf, which is NaN (C12)"
-
-#: Faults that are known and not yet mended: backend, case, direction. Strict: once mended, an entry here is a failure.
-KNOWN_FAULTS = {
-    ("torch_sdpa", "overflow in a cell hidden by a mask", "forward"): _OVERFLOW,
-    ("torch_sdpa", "overflow in a cell hidden by a mask", "backward"): _OVERFLOW,
-    ("torch_sdpa", "overflow in a cell hidden by a bias", "forward"): _OVERFLOW,
-    ("torch_sdpa", "overflow in a cell hidden by segments", "forward"): _OVERFLOW,
-    ("torch_sdpa", "overflow in a cell hidden by segments", "backward"): _OVERFLOW,
-    ("torch_sdpa", "overflow in a cell hidden by a window", "forward"): _OVERFLOW,
-    ("torch_sdpa", "overflow in a cell hidden by a window", "backward"): _OVERFLOW,
-}
-
-
 def all_runs() -> list[Any]:
     return [
-        pytest.param(name, run, id=f"{name}-{run.case.id}-{run.direction}-{run.mode}", marks=marks(name, run))
+        pytest.param(name, run, id=f"{name}-{run.case.id}-{run.direction}-{run.mode}")
         for name in BACKENDS
         for run in runs(subject(name), CASES)
     ]

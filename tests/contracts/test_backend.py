@@ -10,7 +10,17 @@ from attnhub_contracts.backend import is_newer_contract
 from tests.contracts.calls import HV, B, H, N, S, T, bound, bound_square, spec
 
 PLAIN = Capability(
-    features=frozenset({"grouped_heads", "unequal_lengths", "value_head_dim", "nan_propagation", "bias", "is_causal"}),
+    features=frozenset(
+        {
+            "grouped_heads",
+            "unequal_lengths",
+            "value_head_dim",
+            "hidden_overflow",
+            "nan_propagation",
+            "bias",
+            "is_causal",
+        }
+    ),
     dtypes=frozenset({"float32", "bfloat16"}),
     gradients=frozenset({"grad_query"}),
 )

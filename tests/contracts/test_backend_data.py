@@ -8,7 +8,9 @@ from attnhub_contracts import Capability, Device, Limits, Refusal
 from tests.contracts.calls import S, bound, spec
 
 CAPABILITY = Capability(
-    features=frozenset({"grouped_heads", "unequal_lengths", "value_head_dim", "nan_propagation", "bias"}),
+    features=frozenset(
+        {"grouped_heads", "unequal_lengths", "value_head_dim", "hidden_overflow", "nan_propagation", "bias"}
+    ),
     dtypes=frozenset({"float32"}),
 )
 

@@ -121,6 +121,15 @@ def test_broadcast_axes_may_be_1_where_the_size_is_0() -> None:
     bound(query=spec(0, T, N, H), key=spec(0, S, K, H), value=spec(0, S, K, HV), mask=spec(1, 1, 1, 1, dtype="bool"))
 
 
+@pytest.mark.parametrize(
+    "hiding", [{"is_causal": True}, {"local_window_size": 2}, {"mask": spec(1, 1, 1, 1, dtype="bool")}]
+)
+def test_a_call_that_hides_cells_needs_hidden_overflow_unless_relaxed(hiding: dict[str, Any]) -> None:
+    arrays = (spec(B, T, N, H), spec(B, T, N, H), spec(B, T, N, H))
+    assert "hidden_overflow" in bind(*arrays, **hiding).request.needed()
+    assert "hidden_overflow" not in bind(*arrays, **hiding, needs=("nan_propagation",)).request.needed()
+
+
 def test_plain_call_needs_its_shapes_and_nan_propagation_alone() -> None:
     plain = bind(spec(B, T, N, H), spec(B, T, N, H), spec(B, T, N, H)).request
     assert plain.needed() == ("nan_propagation",)

@@ -30,7 +30,7 @@ def make(name, *capabilities, framework="numpy", platforms=("cpu",), answer=None
         return prepare
     return Backend(
         name=name, framework=framework, platforms=frozenset(platforms),
-        capabilities=capabilities or (claim("nan_propagation is_causal"),),
+        capabilities=capabilities or (claim("hidden_overflow nan_propagation is_causal"),),
         probe=probe or (lambda platform: Device(platform, "test")),
         operations={"attend": attend or load}, **more)
 """

@@ -32,9 +32,11 @@ def test_backends_lists_what_is_registered_and_what_broke(run, install):
 
 
 def test_backends_as_json_has_every_claim(run, install):
-    install("acme", "return [make('acme_flash', claim('nan_propagation bias', gradients='grad_query'))]")
+    install(
+        "acme", "return [make('acme_flash', claim('hidden_overflow nan_propagation bias', gradients='grad_query'))]"
+    )
     found = {b["name"]: b for b in json.loads(run("backends", "--json").output)["backends"]}
-    assert found["acme_flash"]["capabilities"][0]["features"] == ["bias", "nan_propagation"]
+    assert found["acme_flash"]["capabilities"][0]["features"] == ["bias", "hidden_overflow", "nan_propagation"]
     assert found["acme_flash"]["capabilities"][0]["gradients"] == ["grad_query"]
     assert found["acme_flash"]["distribution"] == "acme"
 
@@ -153,7 +155,7 @@ def test_check_of_a_wrong_backend_fails_and_names_the_cases(run, install):
         def prepare(request):
             return lambda arrays: oracle.attend(*arrays[:3], layout=request.layout) * 1.01
         return prepare
-    words = 'nan_propagation grouped_heads unequal_lengths value_head_dim'
+    words = 'hidden_overflow nan_propagation grouped_heads unequal_lengths value_head_dim'
     return [make('acme_flash', claim(words), attend=load)]
     """
     install("acme", body)

@@ -74,7 +74,7 @@ def test_an_unknown_feature_word_is_an_error_that_suggests_the_nearest(install):
 
 
 def test_an_unknown_feature_word_of_a_newer_contract_is_ignored_with_a_note(install):
-    install("new", "return [make('acme_flash', claim('nan_propagation dropout'), contract='1.7')]")
+    install("new", "return [make('acme_flash', claim('hidden_overflow nan_propagation dropout'), contract='1.7')]")
     found = only("acme_flash")
     assert found.problem == ""
     assert found.note == "written for contract 1.7; its claims 'dropout' are ignored here"

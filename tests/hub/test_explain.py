@@ -10,8 +10,8 @@ def test_three_backends_refuse_one_call_for_three_reasons(install, q):
     install(
         "acme",
         "def gone(platform): return Refusal('no acme chip found')\n"
-        "return [make('acme_plain'), make('acme_chip', claim('nan_propagation sinks'), probe=gone),\n"
-        "        make('acme_half', claim('nan_propagation sinks', dtypes='float16'))]",
+        "return [make('acme_plain'), make('acme_chip', claim('hidden_overflow nan_propagation sinks'), probe=gone),\n"
+        "        make('acme_half', claim('hidden_overflow nan_propagation sinks', dtypes='float16'))]",
     )
     explanation = attnhub.explain(q, q, q, sinks=np.zeros(2), need={"deterministic"}, backend="acme_plain")
     reasons = {c.name: [str(r) for r in c.refusals] for c in explanation.candidates}
@@ -60,7 +60,7 @@ def test_values_of_the_arguments_are_shown(install, q):
 
 
 def test_shapes_do_as_arrays(install):
-    install("acme", "return [make('acme_one', claim('nan_propagation mask key_value_seq_lengths'))]")
+    install("acme", "return [make('acme_one', claim('hidden_overflow nan_propagation mask key_value_seq_lengths'))]")
     handle = attnhub.get(framework="numpy", backend="acme_one")
     shape = (2, 128, 8, 64)
     explanation = handle.explain(shape, shape, shape, mask=(1, 1, 128, 128), key_value_seq_lengths=(2,))
@@ -77,7 +77,7 @@ def test_shapes_of_no_framework_let_all_compete(install):
 
 
 def test_array_specs_carry_a_dtype(install):
-    install("acme", "return [make('acme_one', claim('nan_propagation', dtypes='float16'))]")
+    install("acme", "return [make('acme_one', claim('hidden_overflow nan_propagation', dtypes='float16'))]")
     spec = attnhub.ArraySpec((2, 128, 8, 64), "float16", "numpy")
     assert attnhub.explain(spec, spec, spec, backend="acme_one").chosen.name == "acme_one"
 
@@ -105,7 +105,7 @@ def test_broken_plugins_are_in_the_explanation(install, q):
 
 
 def test_bare_shapes_are_of_querys_framework(install):
-    install("acme", "return [make('acme_one', claim('nan_propagation key_value_seq_lengths'))]")
+    install("acme", "return [make('acme_one', claim('hidden_overflow nan_propagation key_value_seq_lengths'))]")
     spec = attnhub.ArraySpec((2, 128, 8, 64), "float32", "numpy")
     explanation = attnhub.explain(spec, spec, spec, key_value_seq_lengths=(2,), backend="acme_one")
     assert explanation.chosen.name == "acme_one"

@@ -91,7 +91,7 @@ def test_the_call_carries_the_specification_as_its_docstring():
 
 
 def test_calls_resolve_by_what_they_ask(install, q):
-    sinks = "make('acme_sinks', claim('nan_propagation sinks'), answer='sinks')"
+    sinks = "make('acme_sinks', claim('hidden_overflow nan_propagation sinks'), answer='sinks')"
     install("acme", f"return [make('acme_plain', answer='plain'), {sinks}]")
     handle = attnhub.get()
     assert handle(q, q, q) == "plain"
@@ -99,7 +99,7 @@ def test_calls_resolve_by_what_they_ask(install, q):
 
 
 def test_a_named_backend_serves_or_refuses_and_no_other_takes_its_place(install, q):
-    install("acme", "return [make('acme_plain'), make('acme_sinks', claim('nan_propagation sinks'))]")
+    install("acme", "return [make('acme_plain'), make('acme_sinks', claim('hidden_overflow nan_propagation sinks'))]")
     with pytest.raises(attnhub.UnsupportedError, match="`sinks` is not served") as caught:
         attnhub.get(backend="acme_plain")(q, q, q, sinks=np.zeros(2))
     assert (caught.value.feature, caught.value.backend) == ("sinks", "acme_plain")
@@ -120,11 +120,14 @@ def test_needs_reach_the_adapter_and_relaxed_ones_do_not(install, q):
     body = """
     def load():
         return lambda request: lambda arrays: (request.needs, request.platform)
-    return [make('acme_flash', claim('nan_propagation deterministic'), attend=load)]
+    return [make('acme_flash', claim('hidden_overflow nan_propagation deterministic'), attend=load)]
     """
     install("acme", body)
-    assert attnhub.get(need={"deterministic"})(q, q, q) == (("deterministic", "nan_propagation"), "cpu")
-    assert attnhub.get(relax={"nan_propagation"})(q, q, q) == ((), "cpu")
+    assert attnhub.get(need={"deterministic"})(q, q, q) == (
+        ("deterministic", "hidden_overflow", "nan_propagation"),
+        "cpu",
+    )
+    assert attnhub.get(relax={"nan_propagation"})(q, q, q) == (("hidden_overflow",), "cpu")
 
 
 def test_a_backend_that_loses_nan_is_chosen_only_if_that_is_relaxed(install, q):
@@ -184,7 +187,8 @@ def test_a_plan_is_made_once_per_kind_of_call(install, q):
 
 
 def test_a_refusal_does_not_depend_on_an_earlier_call_with_an_equal_value_of_another_type(install, q):
-    install("acme", "return [make('acme_flash', claim('nan_propagation is_causal query_offset local_window_size'))]")
+    words = "hidden_overflow nan_propagation is_causal query_offset local_window_size"
+    install("acme", f"return [make('acme_flash', claim({words!r}))]")
     handle = attnhub.get()
     handle(q, q, q, is_causal=True, query_offset=1)
     handle(q, q, q, local_window_size=(1, 1))
@@ -206,7 +210,7 @@ def test_plans_are_bounded_and_hold_no_array(install, monkeypatch):
 
 
 def test_a_window_given_as_a_list_works(install, q):
-    install("acme", "return [make('acme_flash', claim('nan_propagation local_window_size'))]")
+    install("acme", "return [make('acme_flash', claim('hidden_overflow nan_propagation local_window_size'))]")
     assert attnhub.get()(q, q, q, local_window_size=[1, 0])[0] == "acme_flash"
 
 

@@ -11,7 +11,7 @@ def request(**changes):
 
 
 def capability(*features, name="default", **more):
-    words = frozenset({"nan_propagation", *features})
+    words = frozenset({"hidden_overflow", "nan_propagation", *features})
     return Capability(features=words, dtypes=frozenset({"float32"}), name=name, **more)
 
 

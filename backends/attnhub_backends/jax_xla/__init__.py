@@ -26,6 +26,7 @@ _FEATURES = frozenset(
         "unequal_lengths",
         "value_head_dim",
         "zero_sizes",
+        "hidden_overflow",
         "nan_propagation",
         "nonfinite_padding",
         "deterministic",

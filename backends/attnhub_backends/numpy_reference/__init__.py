@@ -26,7 +26,9 @@ def load() -> Prepare:
 
 #: Everything but gradients, which NumPy does not have, and linear memory.
 CAPABILITY: Final = Capability(
-    features=frozenset({*ARGUMENTS, *SHAPES, "nan_propagation", "nonfinite_padding", "deterministic"}),
+    features=frozenset(
+        {*ARGUMENTS, *SHAPES, "hidden_overflow", "nan_propagation", "nonfinite_padding", "deterministic"}
+    ),
     dtypes=frozenset(DTYPES),
     quadratic=(frozenset(),),
 )

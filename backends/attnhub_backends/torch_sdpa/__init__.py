@@ -9,7 +9,11 @@ from attnhub_contracts.features import ARGUMENTS, DTYPES, SHAPES
 from attnhub_contracts.hooks import hookimpl
 
 _UNSERVED: Final = frozenset({"logits_soft_cap", "sinks", "return_lse", "precision_highest"})
-_SERVED: Final = (frozenset({*ARGUMENTS, *SHAPES}) - _UNSERVED) | {"nan_propagation", "nonfinite_padding"}
+_SERVED: Final = (frozenset({*ARGUMENTS, *SHAPES}) - _UNSERVED) | {
+    "hidden_overflow",
+    "nan_propagation",
+    "nonfinite_padding",
+}
 _GRADIENTS: Final = frozenset({"grad_query", "grad_key", "grad_value"})
 
 #: What a kernel does not hide by itself takes a mask of (T, S); only the triangle and key lengths do not.

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch.nn.functional import pad
 
-from attnhub_backends.torch_sdpa.kernels import Kernel, formula, kernel_for
+from attnhub_backends.torch_sdpa.kernels import EXACT, Kernel, formula, kernel_for
 from attnhub_backends.torch_sdpa.nan import rows_with_nan
+from attnhub_backends.torch_sdpa.overflow import adds_to_overflow
 from attnhub_backends.torch_sdpa.span import Span, binds, is_triangle, key_span
 from attnhub_backends.torch_sdpa.transforms import refuse_vmap
 from attnhub_backends.torch_sdpa.visibility import Visibility, hides_by_data, reach, visibility
@@ -30,16 +31,20 @@ def prepare(request: Request) -> Run:
     is_causal = False  # decided by a branch: kernels want a bool, and symbolic sizes would give a symbol
     if kernel.native_causal and is_triangle(span) and not _hides_cells(request):
         is_causal = True
-    if _is_plain(request, kernel) and (is_causal or not binds(span)):
+    widen = adds_to_overflow(request, span, native_causal=is_causal)
+    if widen and request.platform == "gpu":
+        kernel, is_causal = EXACT, False
+    dtype = torch.float64 if widen else _work_dtype(request, kernel)
+    if _is_plain(request, kernel, dtype) and (is_causal or not binds(span)):
         return lambda arrays: _attend_plainly(request, span, kernel, is_causal, arrays)
-    return lambda arrays: _attend(request, span, kernel, is_causal, arrays)
+    return lambda arrays: _attend(request, span, kernel, dtype, is_causal, arrays)
 
 
-def _is_plain(request: Request, kernel: Kernel) -> bool:
+def _is_plain(request: Request, kernel: Kernel, dtype: Any) -> bool:
     """Tell whether the kernel answers the call as it stands, band apart: nothing to prepare, nothing to put right."""
     hides = hides_by_data(request) or request.query_seq_lengths
     fits = request.K == request.N and request.Hv == request.H
-    return fits and not hides and not kernel.loses_nan and _work_dtype(request, kernel) is _DTYPES[request.dtype]
+    return fits and not hides and not kernel.loses_nan and dtype is _DTYPES[request.dtype]
 
 
 def _attend_plainly(request: Request, span: Span, kernel: Kernel, is_causal: bool, arrays: Arrays) -> Any:
@@ -51,17 +56,18 @@ def _attend_plainly(request: Request, span: Span, kernel: Kernel, is_causal: boo
     return out.transpose(1, 2) if request.layout == "BTNH" else out
 
 
-def _attend(request: Request, span: Span, kernel: Kernel, is_causal: bool, arrays: Arrays) -> Any:
+def _attend(request: Request, span: Span, kernel: Kernel, dtype: Any, is_causal: bool, arrays: Arrays) -> Any:
+    """Serve any call, computing in `dtype`."""
     refuse_vmap()
     query, key, value = _heads_first(request, span, arrays)
     seen = visibility(request, arrays, span, native_causal=is_causal)
-    mask = _added_to_logits(request, arrays, span, seen, kernel)
+    mask = _added_to_logits(request, arrays, span, seen, kernel, dtype)
     query, key, value = _inert(request, seen, query, key, value)
     nan_rows = None
     if kernel.loses_nan and "nan_propagation" in request.needs:
         nan_rows = rows_with_nan(request, query, key, mask, is_causal=is_causal)
     query, key, value, mask = _equal_heads(request, query, key, value, mask)
-    query, key, value = _equal_widths(request, kernel, query, key, value)
+    query, key, value = _equal_widths(request, dtype, query, key, value)
     out = kernel.call(query, key, value, mask, is_causal=is_causal, request=request)
     return _finish(request, out, seen.rows, nan_rows)
 
@@ -81,11 +87,10 @@ def _heads_first(request: Request, span: Span, arrays: Arrays) -> tuple[Any, Any
     return query, key, value
 
 
-def _added_to_logits(request: Request, arrays: Arrays, span: Span, seen: Visibility, kernel: Kernel) -> Any:
+def _added_to_logits(request: Request, arrays: Arrays, span: Span, seen: Visibility, kernel: Kernel, dtype: Any) -> Any:
     """Return bias and hidden cells as one floating mask, broadcast to (B, N, T, S), or None."""
     if seen.cells is None:
         return None
-    dtype = _work_dtype(request, kernel)
     if request.bias is None:
         added = torch.zeros((), dtype=dtype, device=arrays.query.device)
     else:
@@ -130,13 +135,12 @@ def _repeat_heads(array: Any, times: int) -> Any:
     return array.unsqueeze(2).expand(B, K, times, S, H).reshape(B, K * times, S, H)
 
 
-def _equal_widths(request: Request, kernel: Kernel, query: Any, key: Any, value: Any) -> tuple[Any, Any, Any]:
-    """Bring all to the dtype to compute in and to one head dimension, padding the smaller by zeros."""
+def _equal_widths(request: Request, dtype: Any, query: Any, key: Any, value: Any) -> tuple[Any, Any, Any]:
+    """Bring all to `dtype`, to compute in, and to one head dimension, padding the smaller by zeros."""
     if request.Hv > request.H:
         query, key = pad(query, (0, request.Hv - request.H)), pad(key, (0, request.Hv - request.H))
     elif request.Hv < request.H:
         value = pad(value, (0, request.H - request.Hv))
-    dtype = _work_dtype(request, kernel)
     if dtype is not _DTYPES[request.dtype]:
         query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
     return _last_axis_contiguous(query), _last_axis_contiguous(key), _last_axis_contiguous(value)

@@ -136,10 +136,12 @@ class Case:
     #: Changes the finished arrays in place: plants NaN, garbage, large numbers.
     edit: Callable[[dict[str, Any]], None] | None = None
     #: Promises asked for.
-    needs: tuple[str, ...] = ("nan_propagation",)
+    needs: tuple[str, ...] = ("hidden_overflow", "nan_propagation")
     directions: tuple[str, ...] = ("forward", "backward")
     #: Runs under every mode of a framework (jit, vmap, compile), not under the plain one alone.
     transformed: bool = False
+    #: The one row whose cotangent is not 0; None is every row's.
+    only_row: int | None = None
     #: NaN in the cotangent of rows that see nothing.
     poisoned_cotangent: bool = False
     #: (entry, key/value head) whose results may be NaN instead: what is hidden there is not finite, and not padding.
@@ -187,6 +189,8 @@ def _finish(case: Case, arguments: dict[str, Any], rng: np.random.Generator) -> 
     sizes = case.sizes
     d_out = rng.normal(size=sizes.shape("BTNV")).astype(DTYPES[case.dtype])
     d_lse = rng.normal(size=sizes.shape("BNT")).astype(np.float64 if case.dtype == "float64" else np.float32)
+    if case.only_row is not None:
+        d_out[:, np.arange(sizes.T) != case.only_row] = 0
     if case.poisoned_cotangent:
         empty = np.asarray(~visible_cells(request, arrays).any(axis=-1))  # (B, N, T)
         d_out[empty.swapaxes(1, 2)] = np.nan

@@ -186,7 +186,7 @@ def padding() -> Iterator[Case]:
     for name, call in {"lengths": LENGTHS, "segments": SEGMENTS, "both": {**LENGTHS, **SEGMENTS}}.items():
         for what, number in {"large": 1e4, "overflowing": 3e38}.items():
             yield Case(f"{what} garbage in padding by {name}", "C12", call, edit=edits.padding(number))
-        promised: Any = {"needs": ("nan_propagation", "nonfinite_padding")}
+        promised: Any = {"needs": ("hidden_overflow", "nan_propagation", "nonfinite_padding")}
         for number in (math.nan, math.inf):
             yield Case(f"{number} in padding by {name}", "C12", call, edit=edits.padding(number), **promised)
             full = {**EVERYTHING, **call}
@@ -219,6 +219,25 @@ def _overflow_in_a_hidden_cell() -> Iterator[Case]:
     for name, call in ways.items():
         edit = edits.overflow_where_hidden(row, key)
         yield Case(f"overflow in a cell hidden by {name}", "C12", call, edit=edit)
+        large: Any = {"edit": edits.large_value(key), "only_row": row}
+        yield Case(f"overflow of a gradient in a cell hidden by {name}", "C12 C18", call, **large)
+
+
+def relaxed_promises() -> Iterator[Case]:
+    """Calls that give up what costs a kernel time, so that the quick way is tested too."""
+    relaxed: Any = {"needs": ("nan_propagation",)}
+    for dtype in ("bfloat16", "float32"):
+        yield Case(f"what is common {dtype}, overflow relaxed", "C3 C12", COMMON, dtype=dtype, **relaxed)
+    ways: dict[str, dict[str, Any]] = {
+        "mask": {"mask": coin("BNTS", 0.7)},
+        "bias": {"bias": holes("BNTS")},
+        "segments": SEGMENTS,
+        "window": {"local_window_size": (2, 1), "query_offset": 0},
+        "causal": {"is_causal": True, "query_offset": 0},
+    }
+    for name, call in ways.items():
+        yield Case(f"{name}, overflow relaxed", "C3 C12", call, **relaxed)
+    yield Case("nothing promised", "C3 C13", COMMON, needs=())
 
 
 def visible_nan() -> Iterator[Case]:
@@ -331,6 +350,7 @@ CASES = tuple(
         sinks_and_heads,
         masks_and_biases,
         padding,
+        relaxed_promises,
         visible_nan,
         log_sum_exp,
         sizes,

@@ -68,6 +68,15 @@ def add_to_bias(number: float) -> Edit:
     return edit
 
 
+def large_value(key: int) -> Edit:
+    """Make every product of a cotangent with `value[key]` overflow float32."""
+
+    def edit(arguments: dict[str, Any]) -> None:
+        arguments["value"][:, key] = 3e38
+
+    return edit
+
+
 def overflow_where_hidden(row: int, key: int) -> Edit:
     """Make `query[row] · key[key]` overflow float32, and no other product; that cell is to be hidden."""
 

@@ -46,7 +46,7 @@ def load() -> Prepare:
 def attnhub_backends() -> list[Backend]:
     """Register the kernel. It is asked for what it claims, to the word; the rest attnhub refuses in its name."""
     claims = Capability(
-        features=frozenset({"is_causal", "mask", "nan_propagation", "unequal_lengths"}),
+        features=frozenset({"is_causal", "mask", "hidden_overflow", "nan_propagation", "unequal_lengths"}),
         dtypes=frozenset({"float32", "float64"}),
         quadratic=(frozenset(),),  # every call: it makes a (T, S) array
     )
