@@ -24,6 +24,7 @@ from attnhub_contracts import (
     PluginError,
     UnknownBackendError,
     UnsupportedError,
+    UntestedWarning,
 )
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "PluginError",
     "UnknownBackendError",
     "UnsupportedError",
+    "UntestedWarning",
     "backends",
     "explain",
     "forget",

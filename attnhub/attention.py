@@ -43,6 +43,8 @@ def get(
     need: Iterable[str] = (),
     relax: Iterable[str] = (),
     fallback: str | None = None,
+    verify: str | None = None,
+    allow_failing: bool = False,
 ) -> Handle:
     """Return attention as a callable, with the contract's arguments (`help(attnhub.get())` shows them).
 
@@ -56,14 +58,18 @@ def get(
             {"nonfinite_padding"}, {"linear_memory"} or {"grad_bias"}.
         relax: promises to give up, of "hidden_overflow" and "nan_propagation".
         fallback: the platform to compute on where `platform` is not here; None raises `DeviceError` then.
+        verify: what a backend must have shown: "gate" checks one that has no conformance record, quickly and once, and
+            refuses what failed; "require" refuses whatever has no full-tier record; "off" does not ask. None leaves it
+            to `attnhub.override`, then to ATTNHUB_VERIFY, then takes "gate".
+        allow_failing: True lets a backend that failed serve where no other does.
 
     Returns:
         A handle: hashable, picklable, deep-copyable; equal requests give the same object.
 
     Raises:
-        ArgumentError: an unknown platform, framework or word; the message suggests the nearest.
+        ArgumentError: an unknown platform, framework, policy or word; the message suggests the nearest.
     """
-    return _handle(make_spec(platform, backend, framework, need, relax, fallback))
+    return _handle(make_spec(platform, backend, framework, need, relax, fallback, verify, allow_failing))
 
 
 class Handle:
@@ -135,7 +141,9 @@ class Handle:
         )
 
     def explain(self, query: Any, key: Any, value: Any, **arguments: Any) -> Explanation:
-        """Return who would serve this call, and every reason why the others would not; computes nothing.
+        """Return who would serve this call, and every reason why the others would not; does not compute it.
+
+        A backend without a conformance record is checked, once, as the call itself would.
 
         Takes the arguments of a call. In the place of any array, a shape (a tuple of ints), an `ArraySpec`, a
         `jax.ShapeDtypeStruct` or a tensor on PyTorch's meta device does. A shape is float32 (bool for `mask`, int32
@@ -225,10 +233,21 @@ def explain(
     need: Iterable[str] = (),
     relax: Iterable[str] = (),
     fallback: str | None = None,
+    verify: str | None = None,
+    allow_failing: bool = False,
     **arguments: Any,
 ) -> Explanation:
     """Return `get(platform, ...).explain(query, key, value, ...)`: who would serve this call, and why."""
-    handle = get(platform, backend=backend, framework=framework, need=need, relax=relax, fallback=fallback)
+    handle = get(
+        platform,
+        backend=backend,
+        framework=framework,
+        need=need,
+        relax=relax,
+        fallback=fallback,
+        verify=verify,
+        allow_failing=allow_failing,
+    )
     return handle.explain(query, key, value, **arguments)
 
 

@@ -1,111 +1,270 @@
-"""`attnhub check`: the conformance suite on a backend, or on any function that takes the contract's arguments."""
+"""`attnhub check`: the conformance suite on backends, or on any function that attends."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import inspect
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
+from datetime import date
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-from attnhub import discovery
-from attnhub_contracts import ArgumentError, Refusal, UnknownBackendError
+from attnhub import discovery, environment, records, registry
+from attnhub.discovery import Registration
+from attnhub.reports.result import Result
+from attnhub_contracts import ArgumentError, Backend, Refusal, UnknownBackendError
 from attnhub_contracts.arrays import FRAMEWORKS
+from attnhub_contracts.conformance import isolation
+from attnhub_contracts.conformance.blame import findings
+from attnhub_contracts.conformance.cases import in_tier
 from attnhub_contracts.conformance.catalogue import CASES
 from attnhub_contracts.conformance.drivers import driver
 from attnhub_contracts.conformance.outcome import Outcome
-from attnhub_contracts.conformance.runner import Run, run_case, runs
+from attnhub_contracts.conformance.runner import Run, outcome_of, runs
+from attnhub_contracts.conformance.side_by_side import side_by_side
+from attnhub_contracts.conformance.signatures import SIGNATURES, adapt
+from attnhub_contracts.conformance.source import Source, resolve
 from attnhub_contracts.conformance.subject import Subject, of_backend, of_function
+from attnhub_contracts.conformance.summary import by_clause
+from attnhub_contracts.conformance.waiving import apply
+from attnhub_contracts.record import Record, Tier
+from attnhub_contracts.waivers import Waiver
 
 #: Where the suite's drivers make their arrays.
 _PLATFORM = "cpu"
+_SOURCE = "the command line"
 
 
 @dataclass(frozen=True)
-class Tally:
-    """What became of the cases of one clause."""
+class Asked:
+    """What is asked of every subject."""
 
-    clause: str
-    passed: int
-    refused: int
-    under_claimed: int
-    failed: int
-    #: The largest error over what was allowed.
-    worst: float
+    tier: str = "full"
+    #: Ways to run, by the drivers' names; empty is all.
+    modes: tuple[str, ...] = ()
+    #: Part of a run's id; "" is all.
+    pattern: str = ""
+    #: Of functions: whose arrays they take, "" for what the signature says, and the convention they are called by.
+    framework: str = ""
+    signature: str = "attnhub"
+    strict: bool = False
+
+    @property
+    def is_partial(self) -> bool:
+        """True if less than the full tier is asked for."""
+        return bool(self.modes or self.pattern or self.tier == "gate")
+
+    def __str__(self) -> str:
+        cases = f"cases with {self.pattern!r}" if self.pattern else "all cases"
+        modes = f"modes {', '.join(self.modes)}" if self.modes else "all modes"
+        return f"{self.tier} tier, {cases}, {modes}"
 
 
-def find_subject(name: str, framework: str | None) -> Subject:
-    """Return the backend called `name`, or the function `module:function` that takes arrays of `framework`, on the CPU.
+@dataclass(frozen=True)
+class Check:
+    """One subject, found, and the runs to make."""
+
+    name: str
+    subject: Subject
+    #: None for a function.
+    registration: Registration | None
+    planned: tuple[Run, ...]
+    asked: Asked
+
+    def outcomes(self, *, in_process: bool, seconds: float, jobs: int = 1) -> Iterator[Outcome]:
+        """Yield what becomes of each run: in `jobs` child processes, with `seconds` per run, unless that cannot be."""
+        why = "asked for" if in_process else isolation.cannot_isolate()
+        if why:
+            return isolation.in_process(self.subject, self.planned, why)
+        arguments = (self.name, self.asked.framework, self.asked.signature)
+        source = Source("attnhub.checking:find_subject", arguments)
+        return side_by_side(self.planned, partial(isolation.isolated, source, seconds=seconds), jobs)
+
+    def result(self, made: Iterable[Outcome], started: str) -> Result:
+        """Return what the outcomes of the first runs amount to; the runs after them were not made."""
+        found = list(made)
+        waivers = () if self._backend is None else self._backend.waivers
+        held = apply(found, waivers, date.today(), partial=True)
+        outcomes = (*held.outcomes, *(_not_made(run) for run in self.planned[len(found) :]))
+        return Result(
+            name=self.name,
+            framework=self.subject.framework,
+            signature="" if self.registration else self.asked.signature,
+            selection=str(self.asked),
+            partial=self.asked.is_partial,
+            strict=self.asked.strict,
+            started=started,
+            versions=self._versions(),
+            outcomes=outcomes,
+            tallies=by_clause(outcomes),
+            findings=findings(outcomes),
+            faults=(*held.faults, *self._idle(waivers)),
+            waived=tuple(after for before, after in zip(found, held.outcomes, strict=True) if before is not after),
+        )
+
+    def record(self, made: Sequence[Outcome], started: str) -> Path | None:
+        """Write the record of a backend that was checked in full, and return its path; None where there is none.
+
+        What a waiver covers failed all the same: the registry does not choose it.
+
+        Raises:
+            OSError: the folder of records cannot be written to.
+        """
+        tier = self.asked.tier
+        if self.registration is None or self.asked.is_partial or len(made) < len(self.planned) or tier == "gate":
+            return None
+        device = registry.probe(self.registration.qualified, _PLATFORM)
+        if isinstance(device, Refusal):
+            return None
+        key = environment.key_of(self.registration, device)
+        thorough: Tier = "stress" if tier == "stress" else "full"
+        return records.save(Record(key, started, findings(made), thorough))
+
+    def _idle(self, waivers: tuple[Waiver, ...]) -> tuple[str, ...]:
+        """Say which waivers cover no case of any tier."""
+        ids = [run.id for run in runs(self.subject, CASES)] if waivers else []
+        idle = [waiver for waiver in waivers if not any(waiver.covers(run_id) for run_id in ids)]
+        return apply([], idle, date.min).faults
+
+    @property
+    def _backend(self) -> Backend | None:
+        return None if self.registration is None else self.registration.backend
+
+    def _versions(self) -> dict[str, str]:
+        libraries = (self.subject.framework,) if self._backend is None else self._backend.libraries
+        own = {} if self.registration is None else {self.name: self.registration.version}
+        return own | {library: _version(library) for library in libraries}
+
+
+def prepare(names: Iterable[str], asked: Asked) -> tuple[Check, ...]:
+    """Find every subject and plan its runs, so that whatever is wrong with what was asked shows before any is made.
 
     Raises:
         UnknownBackendError: no such backend, module or function, or a backend that does not run on the CPU here.
-        ArgumentError: a function without a framework.
-        PluginError: the backend's plugin is broken.
+        ArgumentError: an unknown tier, mode, framework or signature; a pattern that nothing matches.
+        PluginError: a backend's plugin is broken.
     """
-    known = {name for r in discovery.registrations() for name in (r.name, r.qualified)}
-    if ":" in name and name not in known:
-        return of_function(name, _function(name), _framework(name, framework))
-    backend = discovery.find(name, "named on the command line").backend
-    assert backend is not None  # `find` raises for broken ones
-    found = backend.probe(_PLATFORM)
-    if isinstance(found, Refusal):
-        raise UnknownBackendError(f"{name!r} cannot be checked on platform {_PLATFORM!r}: {found}.")
-    return of_backend(backend, _PLATFORM)
+    return tuple(_prepare(name, asked) for name in dict.fromkeys(names))
 
 
-def plan(subject: Subject, modes: Iterable[str], pattern: str) -> list[Run]:
-    """Return the runs to make: of the given modes (all, if there are none), whose id contains `pattern`.
+def here() -> tuple[list[str], list[str]]:
+    """Return the names of all backends that run on the CPU here, and a line for each that does not.
 
     Raises:
-        ArgumentError: an unknown mode, or a pattern that nothing matches.
+        UnknownBackendError: there is none.
     """
-    available, wanted = driver(subject.framework).MODES, tuple(modes)
-    for mode in wanted:
+    names, others = [], []
+    for r in discovery.registrations():
+        absence = r.problem or _absence(r)
+        if absence:
+            others.append(f"{r.name}: {absence}")
+        else:
+            names.append(r.qualified if r.clashes else r.name)
+    if not names:
+        raise UnknownBackendError(f"no backend runs on platform {_PLATFORM!r} here: {'; '.join(others) or 'none is'}.")
+    return names, others
+
+
+def find_subject(name: str, framework: str = "", signature: str = "attnhub") -> Subject:
+    """Return the backend called `name`, or the function `module:function`, on the CPU.
+
+    Args:
+        name: a backend's, bare or as `distribution:name`, or an import path; modules of the working folder count.
+        framework: whose arrays a function takes; "" is what its signature says.
+        signature: the convention that a function is called by.
+
+    Raises:
+        UnknownBackendError: no such backend, module or function, or a backend that does not run on the CPU here.
+        ArgumentError: a function of an unknown framework or signature, or something that cannot be called.
+        PluginError: the backend's plugin is broken.
+    """
+    registration = _registration(name)
+    if registration is None:
+        library = _framework(name, framework, signature)
+        return of_function(name, adapt(_function(name), signature), library, _PLATFORM)
+    if absence := _absence(registration):
+        raise UnknownBackendError(f"{name!r} cannot be checked on platform {_PLATFORM!r}: {absence}.")
+    assert registration.backend is not None  # `find` raises for broken ones
+    return of_backend(registration.backend, _PLATFORM)
+
+
+def _prepare(name: str, asked: Asked) -> Check:
+    subject = find_subject(name, asked.framework, asked.signature)
+    return Check(name, subject, _registration(name), _plan(subject, asked), asked)
+
+
+def _plan(subject: Subject, asked: Asked) -> tuple[Run, ...]:
+    available = driver(subject.framework).MODES
+    for mode in asked.modes:
         if mode not in available:
-            raise ArgumentError(f"`--mode` is {mode!r}; for {subject.framework}, {', '.join(available)} is accepted.")
-    chosen = [run for run in runs(subject, CASES, wanted or None) if pattern in run.id]
-    if not chosen:
-        raise ArgumentError(f"no case contains {pattern!r}; there are {len(CASES)}, such as {CASES[0].id!r}.")
-    return chosen
+            accepted = f"for {subject.framework}, {', '.join(available)} is accepted"
+            raise ArgumentError(f"`--mode` is {mode!r}; {accepted}.")
+    cases = in_tier(CASES, asked.tier)
+    planned = tuple(run for run in runs(subject, cases, asked.modes or None) if asked.pattern in run.id)
+    if not planned:
+        asked_for = f"no case contains {asked.pattern!r} in {asked.tier} tier for {subject.name}"
+        raise ArgumentError(f"{asked_for}; there are {len(cases)}, such as {cases[0].id!r}.")
+    return planned
 
 
-def check(subject: Subject, planned: Iterable[Run]) -> Iterator[Outcome]:
-    """Yield what becomes of each run, as it is made."""
-    return (run_case(subject, run) for run in planned)
+def _registration(name: str) -> Registration | None:
+    """Return the backend that a name means; None if it means a function."""
+    known = {name for r in discovery.registrations() for name in (r.name, r.qualified)}
+    if ":" in name and name not in known:
+        return None
+    try:
+        return discovery.find(name, _SOURCE)
+    except UnknownBackendError as error:
+        module, _, function = name.rpartition(".")
+        hint = f" A function is written {module}:{function}." if module else ""
+        raise UnknownBackendError(f"{error}{hint}") from None
 
 
-def by_clause(outcomes: Iterable[Outcome]) -> list[Tally]:
-    """Return one tally per clause, in the contract's order; a case counts for each clause that it carries."""
-    by: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
-        for clause in outcome.clauses.split():
-            by.setdefault(clause, []).append(outcome)
-    return [_tally(clause, by[clause]) for clause in sorted(by, key=lambda clause: int(clause[1:]))]
-
-
-def _tally(clause: str, outcomes: list[Outcome]) -> Tally:
-    verdicts = [outcome.verdict for outcome in outcomes]
-    return Tally(
-        clause,
-        passed=verdicts.count("pass"),
-        refused=verdicts.count("refused"),
-        under_claimed=verdicts.count("under-claim"),
-        failed=sum(outcome.failed for outcome in outcomes),
-        worst=max((outcome.worst for outcome in outcomes if outcome.worst is not None), default=0.0),
-    )
+def _absence(registration: Registration) -> str:
+    """Return why a backend cannot be asked here, "" if it can."""
+    found = registry.probe(registration.qualified, _PLATFORM)
+    return str(found) if isinstance(found, Refusal) else ""
 
 
 def _function(name: str) -> Any:
-    module, _, path = name.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
     try:
-        found: Any = import_module(module)
-        for part in path.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise UnknownBackendError(f"{name!r} is no backend, and no function either: {error}.") from error
+        found = resolve(name)
+    except (Exception, SystemExit) as error:  # a module may raise anything
+        said = f"{type(error).__name__}: {error}"
+        raise UnknownBackendError(f"{name!r} is no backend, and no function either: {said}.") from error
+    if not callable(found) or inspect.isclass(found):
+        raise ArgumentError(f"{name!r} is {type(found).__name__} {found!r}; a function that attends is accepted.")
     return found
 
 
-def _framework(name: str, framework: str | None) -> str:
-    if framework not in FRAMEWORKS:
+def _framework(name: str, framework: str, signature: str) -> str:
+    if signature not in SIGNATURES:
+        raise ArgumentError(f"`--signature` is {signature!r}; {', '.join(SIGNATURES)} are known.")
+    own = SIGNATURES[signature]
+    if framework and own and framework != own:
+        raise ArgumentError(f"`--framework` is {framework!r}; functions of signature {signature!r} take {own} arrays.")
+    chosen = own or framework
+    if chosen not in FRAMEWORKS:
         raise ArgumentError(f"{name!r} is a function: say with --framework whose arrays it takes, {FRAMEWORKS}.")
-    return framework
+    if find_spec(chosen) is None:
+        raise ArgumentError(f"{name!r} takes {chosen} arrays, and {chosen} is not installed here.")
+    return chosen
+
+
+def _not_made(run: Run) -> Outcome:
+    request = run.case.build(run.seed).request_for(run.direction)
+    return outcome_of(run, request, "untested", "not run: the check was stopped before")
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "not installed"

@@ -1,4 +1,4 @@
-"""The `attnhub` command: `doctor`, `backends`, `check`, `explain`; each with `--json`."""
+"""The `attnhub` command: `doctor`, `backends`, `check`, `records`, `explain`; each with `--json`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from attnhub import attention, cli_tables, doctor, registry
+from attnhub import attention, cli_check, cli_records, cli_tables, doctor, registry
 from attnhub_contracts import CONTRACT_VERSION, ArraySpec, AttnhubError
 from attnhub_contracts.features import DTYPES
 
@@ -22,6 +22,10 @@ console = Console()
 errors = Console(stderr=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+app.command("check")(cli_check.run_check)
+app.add_typer(cli_records.app, name="records")
 
 
 def main() -> None:
@@ -53,36 +57,6 @@ def show_backends(as_json: Json = False) -> None:
         _print_json({"contract": CONTRACT_VERSION, "backends": listed})
     else:
         console.print(cli_tables.of_backends(registrations))
-
-
-@app.command("check")
-def run_check(
-    names: Annotated[list[str], typer.Argument(help="Backends, or functions as MODULE:FUNCTION.")],
-    framework: Annotated[str, typer.Option(help="Whose arrays a function takes: jax, numpy or torch.")] = "",
-    mode: Annotated[list[str], typer.Option(help="A way to run (eager, jit, compile...); all if left out.")] = [],  # noqa: B006
-    pattern: Annotated[str, typer.Option("-k", help="Only cases whose id contains this.")] = "",
-    strict: Annotated[bool, typer.Option("--strict", help="Fail also where more is right than is claimed.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Run the conformance suite, on the CPU, on backends or on functions that take the contract's arguments.
-
-    Exit status 1 if a case fails.
-    """
-    from attnhub import checking  # it needs NumPy, which no other command does
-
-    reports = []
-    for name in names:
-        subject = checking.find_subject(name, framework or None)
-        planned = checking.plan(subject, mode, pattern)
-        found = cli_tables.with_progress(checking.check(subject, planned), len(planned), name, errors)
-        reports.append((name, found))
-    failed = any(o.failed or (strict and o.verdict == "under-claim") for _, found in reports for o in found)
-    if as_json:
-        _print_json({name: [outcome.to_dict() for outcome in found] for name, found in reports})
-    else:
-        for name, found in reports:
-            console.print(*cli_tables.of_check(name, found, checking.by_clause(found)), sep="\n")
-    raise typer.Exit(1 if failed else 0)
 
 
 @app.command("explain")

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
 from attnhub.discovery import Registration
 from attnhub.doctor import Report
 from attnhub.explanation import Explanation, describe_call
+from attnhub.reports.result import Result
+from attnhub.reports.text import legal, ratio
 from attnhub.selection import Candidate
 from attnhub_contracts.features import ARGUMENTS, DTYPES, GRADIENTS, PROMISES, SHAPES
 
-if TYPE_CHECKING:
-    from attnhub.checking import Tally
-    from attnhub_contracts.conformance.outcome import Outcome
-
 #: Failures printed one by one.
 _MOST_FAILURES = 12
+#: Characters of what is printed of one; the reports have all.
+_LONGEST_DETAIL = 300
 
 _STYLE = {"ready": "green", "not here": "yellow", "broken": "red"}
+_VERDICT = {"pass": "green", "fail": "red", "untested": "yellow"}
 
 
 def of_report(report: Report) -> tuple[Text | Table, ...]:
@@ -69,28 +68,25 @@ def of_explanation(explanation: Explanation) -> tuple[Text | Table, ...]:
     return head, call, table, *broken
 
 
-def of_check(name: str, outcomes: list[Outcome], tallies: Iterable[Tally]) -> tuple[Text | Table, ...]:
+def of_check(result: Result) -> tuple[Text | Table, ...]:
     """Return `check`'s screen for one subject: a row per clause, then each failure."""
-    table = _table("clause", "passed", "refused", "failed", "worst error over allowed")
-    for t in tallies:
+    columns = ("clause", "", "right", "refused", "not claimed", "failed", "not run", "error / allowed")
+    table = _table(*columns)
+    for t in result.tallies:
+        counts = (t.passed, t.refused, t.under_claimed)
         failed = Text(str(t.failed), style="bold red" if t.failed else "dim")
-        table.add_row(t.clause, str(t.passed + t.under_claimed), str(t.refused), failed, f"{t.worst:.2f}")
-    failures = [o for o in outcomes if o.failed]
-    more = [Text(f"{o.verdict}: {o.id}\n    {o.detail}", style="red") for o in failures[:_MOST_FAILURES]]
-    if len(failures) > _MOST_FAILURES:
-        more.append(Text(f"... and {len(failures) - _MOST_FAILURES} more; --json lists them all", style="red"))
-    return Text(_summary(name, outcomes), style="bold red" if failures else "bold green"), table, *more
+        untested = Text(str(t.untested), style="yellow" if t.untested else "dim")
+        table.add_row(t.clause, t.title, *map(str, counts), failed, untested, ratio(t.worst))
+    head = Text(legal(result.headline()), style=f"bold {_VERDICT[result.verdict]}")
+    return head, table, *(Text(legal(line), style="red") for line in _failures(result))
 
 
-def with_progress(outcomes: Iterable[Outcome], total: int, name: str, console: Console) -> list[Outcome]:
-    """Return the outcomes as a list, showing how far it is while a person watches."""
-    return list(track(outcomes, description=name, total=total, console=console, transient=True))
-
-
-def _summary(name: str, outcomes: list[Outcome]) -> str:
-    counts = Counter(outcome.verdict for outcome in outcomes)
-    seconds = sum(outcome.seconds for outcome in outcomes)
-    return f"{name}: {len(outcomes)} runs in {seconds:.1f} s: {', '.join(f'{n} {v}' for v, n in counts.most_common())}"
+def _failures(result: Result) -> Iterator[str]:
+    yield from result.faults
+    for outcome in result.failures[:_MOST_FAILURES]:
+        yield f"{outcome.verdict}: {outcome.id}\n    {textwrap.shorten(outcome.detail, _LONGEST_DETAIL)}"
+    if more := len(result.failures[_MOST_FAILURES:]):
+        yield f"... and {more} more; --json, --junit and --html list them all"
 
 
 def plain_registration(r: Registration) -> dict[str, Any]:

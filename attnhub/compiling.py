@@ -122,7 +122,7 @@ def _decide(token: str, dtype: str, words: str, place: str, passed: str) -> Expl
         if bar
     }
     stated = Place(platform_name(place.partition(":")[0]), place)
-    return registry.decide(spec, request, stated, around, failures)
+    return registry.decide(spec, request, stated, around, failures, same_thread=True)
 
 
 def _slot(serving: _Serving) -> str:

@@ -33,6 +33,8 @@ class Registration:
     note: str = ""
     #: True where another distribution registers the same name: then only `qualified` reaches it.
     clashes: bool = False
+    #: The module of its entry point.
+    module: str = ""
 
     @property
     def qualified(self) -> str:
@@ -83,7 +85,7 @@ def _discover() -> tuple[Registration, ...]:
 def _load(point: EntryPoint) -> list[Registration]:
     distribution, version = _origin(point)
     try:
-        return [_register(backend, distribution, version) for backend in _ask(point)]
+        return [replace(_register(backend, distribution, version), module=point.module) for backend in _ask(point)]
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plugin may even call sys.exit(): it never takes the others down

@@ -14,6 +14,7 @@ from attnhub_contracts import (
     AttnhubError,
     DeviceError,
     NoBackendError,
+    NonConformantError,
     Refusal,
     Request,
     UnsupportedError,
@@ -45,6 +46,8 @@ def _named(request: Request, candidates: Sequence[Candidate], named: Asked, only
     message += f"\nLeave the backend open, or name one that serves it here: {', '.join(willing) or 'none does'}."
     if all(r.feature in _OF_THE_DEVICE for r in own.refusals):
         return DeviceError(message)
+    if all(r.feature == "conformance" for r in own.refusals):
+        return NonConformantError(message)
     return UnsupportedError(message, feature=own.refusals[0].feature, backend=own.name)
 
 

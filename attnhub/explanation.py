@@ -71,7 +71,8 @@ class Explanation:
         if self.chosen is None:
             return f"attnhub: no backend serves this call ({type(self.error).__name__})."
         c = self.chosen
-        return f"attnhub: {_title(c)} serves this call on {c.device}, in {c.memory} memory."
+        trust = f" It has {c.standing.reason}." if c.standing.verdict == "pass" else ""
+        return f"attnhub: {_title(c)} serves this call on {c.device}, in {c.memory} memory.{trust}"
 
     def _platform(self) -> str:
         if self.platform_asked == self.platform:
@@ -109,7 +110,12 @@ def _title(candidate: Candidate) -> str:
 
 
 def _standing(candidate: Candidate, is_chosen: bool) -> str:
-    return "chosen" if is_chosen else f"would serve, in {candidate.memory} memory; ranks after the chosen one"
+    if not is_chosen:
+        untested = f"; {candidate.standing.reason}" if candidate.standing.verdict == "untested" else ""
+        return f"would serve, in {candidate.memory} memory; ranks after the chosen one{untested}"
+    found = candidate.standing
+    said = ["chosen", found.reason, f"its gradients are {found.gradients}" if found.gradients else ""]
+    return "; ".join(part for part in said if part)
 
 
 def _candidate_dict(candidate: Candidate, is_chosen: bool) -> dict[str, Any]:
@@ -122,5 +128,10 @@ def _candidate_dict(candidate: Candidate, is_chosen: bool) -> dict[str, Any]:
         "device": None if candidate.device is None else str(candidate.device),
         "memory": candidate.memory or None,
         "capability": None if candidate.capability is None else candidate.capability.name,
+        "conformance": {
+            "verdict": candidate.standing.verdict,
+            "reason": candidate.standing.reason,
+            "gradients": candidate.standing.gradients,
+        },
         "refusals": [{"feature": r.feature, "reason": r.reason} for r in candidate.refusals],
     }

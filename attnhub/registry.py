@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Mapping
 from functools import lru_cache
+from importlib import import_module
 
-from attnhub import discovery, errors_of_choice, frameworks, selection, settings
+from attnhub import discovery, environment, errors_of_choice, frameworks, gate, selection, settings, verification
 from attnhub.discovery import Registration
 from attnhub.explanation import Explanation, describe_call
 from attnhub.frameworks import Place
 from attnhub.platforms import Resolution, resolve_platform
 from attnhub.selection import Candidate
 from attnhub.settings import Ambient, Asked, Spec
+from attnhub.verification import Policy
 from attnhub_contracts import (
     ArgumentError,
     AttnhubError,
@@ -25,6 +28,7 @@ from attnhub_contracts import (
     Request,
     Run,
     UnsupportedError,
+    UntestedWarning,
 )
 from attnhub_contracts.backend import PLATFORMS
 
@@ -57,14 +61,18 @@ def settle(spec: Spec, bound: Bound, around: Ambient) -> tuple[Explanation, Run 
         request = bound.request.serve_by(capability=chosen.capability.name, platform=explanation.platform)
         run = prepare(chosen, request, failures)
         if run is not None:
-            return explanation, run
+            return explanation, _guarded(run, chosen)
 
 
-def decide(spec: Spec, request: Request, place: Place, around: Ambient, failures: Failures) -> Explanation:
-    """Hold every backend against a request and choose; touches devices through `probe` only.
+def decide(
+    spec: Spec, request: Request, place: Place, around: Ambient, failures: Failures, *, same_thread: bool = False
+) -> Explanation:
+    """Hold every backend against a request and choose; touches devices through `probe` and the gate only.
+
+    `same_thread` keeps the gate on the caller's thread.
 
     Raises:
-        ArgumentError: the handle was made for another framework.
+        ArgumentError: the handle was made for another framework; the environment names an unknown policy.
         UnknownBackendError: a name that nobody, or more than one, registered.
         PluginError: a named backend whose plugin is broken.
     """
@@ -83,7 +91,11 @@ def decide(spec: Spec, request: Request, place: Place, around: Ambient, failures
         for r in discovery.registrations()
         if r.backend is not None
     )
-    chosen = None if resolution.error else selection.choose(candidates)
+    policy = Policy(settings.asked_verify(spec, around), spec.allow_failing, same_thread)
+    chosen = None
+    if not resolution.error:
+        known = {r.qualified: r for r in discovery.registrations()}
+        chosen, candidates = verification.choose(candidates, known, request, policy)
     broken = tuple(f"{r.name}  {r.problem}" for r in discovery.registrations() if r.problem)
     error: AttnhubError | None = resolution.error
     if chosen is None and error is None:
@@ -100,6 +112,18 @@ def decide(spec: Spec, request: Request, place: Place, around: Ambient, failures
         broken=broken,
         fell_back=resolution.fell_back,
     )
+
+
+def _guarded(run: Run, chosen: Candidate) -> Run:
+    """Keep a backend whose gradients failed from giving any."""
+    if not chosen.standing.gradients:
+        return run
+    message = (
+        f"Backend {chosen.name!r} serves this call, and its gradients are {chosen.standing.gradients}. "
+        f"Name another backend, or allow it: `attnhub.get(allow_failing=True)`."
+    )
+    guarded: Run = import_module("attnhub.integrations.jax").refuse_gradients(run, message)
+    return guarded
 
 
 def prepare(chosen: Candidate, request: Request, failures: dict[str, Refusal]) -> Run | None:
@@ -129,6 +153,7 @@ def say_choice(explanation: Explanation) -> None:
         return
     call = describe_call(explanation.request)
     log.info("attnhub: %s %s on %s serves %s", chosen.name, chosen.version, explanation.platform, call)
+    _say_standing(chosen)
     for candidate in selection.passed_over(chosen, explanation.candidates):
         reasons = "; ".join(map(str, candidate.refusals))
         log.warning(
@@ -140,8 +165,25 @@ def say_choice(explanation: Explanation) -> None:
         )
 
 
+def _say_standing(chosen: Candidate) -> None:
+    """Warn, once per backend, that nothing shows it to be right; a failed one was allowed, which is worth a line."""
+    if chosen.standing.verdict == "fail":
+        log.warning("attnhub: %s is %s, and allowed to serve", chosen.name, chosen.standing.reason)
+    if chosen.standing.verdict == "untested" and chosen.qualified not in _WARNED:
+        _WARNED.add(chosen.qualified)
+        message = f"attnhub: {chosen.name} serves {chosen.standing.reason}. Run `attnhub check {chosen.name}` to know."
+        warnings.warn(message, UntestedWarning, stacklevel=2)
+
+
+#: Backends that were warned of.
+_WARNED: set[str] = set()
+
+
 def forget() -> None:
-    """Drop what was discovered, probed and loaded."""
+    """Drop what was discovered, probed, loaded and found by the gate; records stay."""
+    _WARNED.clear()
+    environment.forget()
+    gate.forget()
     discovery.forget()
     _probe.cache_clear()
     load.cache_clear()

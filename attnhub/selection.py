@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from attnhub.standing import UNCHECKED, Standing
 from attnhub_contracts import Backend, Capability, Device, Refusal, Request
 from attnhub_contracts.backend import KINDS
+
+#: From first to last choice.
+_TRUST: Final = ("pass", "unchecked", "untested", "fail")
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,8 @@ class Candidate:
     capability: Capability | None = None
     #: "linear" or "quadratic" in sequence length, for this request; "" where no capability was held against it.
     memory: str = ""
+    #: What is known about its conformance, for this request.
+    standing: Standing = UNCHECKED
 
     @property
     def serves(self) -> bool:
@@ -69,9 +76,13 @@ def memory_of(capability: Capability, request: Request) -> str:
 
 
 def choose(candidates: Iterable[Candidate]) -> Candidate | None:
-    """Return the best of those that serve: linear memory first, then by kind, then by name."""
-    serving = [c for c in candidates if c.serves]
-    return min(serving, key=_rank, default=None)
+    """Return the best of those that serve: passed before untested before failed, then as `ranked`."""
+    return min(ranked(candidates), key=lambda c: _TRUST.index(c.standing.verdict), default=None)
+
+
+def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return those that serve: linear memory first, then by kind, then by name."""
+    return sorted((c for c in candidates if c.serves), key=_rank)
 
 
 def passed_over(chosen: Candidate, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:

@@ -18,6 +18,11 @@ from attnhub_contracts.features import FEATURES, RELAXABLE, check_words, suggest
 
 BACKEND_VARIABLE = "ATTNHUB_BACKEND"
 DISABLE_VARIABLE = "ATTNHUB_DISABLE"
+VERIFY_VARIABLE = "ATTNHUB_VERIFY"
+
+#: What a backend must have shown before it serves: "gate" checks it quickly at its first call and refuses what failed,
+#: "require" refuses whatever has no full-tier record, "off" does not ask.
+VERIFY = ("gate", "require", "off")
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,8 @@ class Spec:
     need: frozenset[str] = frozenset()
     relax: frozenset[str] = frozenset()
     fallback: str | None = None
+    verify: str | None = None
+    allow_failing: bool = False
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -55,6 +62,8 @@ class Ambient(NamedTuple):
     platform: str = "auto"
     variable_backend: str = ""
     variable_disable: str = ""
+    verify: str | None = None
+    variable_verify: str = ""
 
 
 class Asked(NamedTuple):
@@ -64,7 +73,14 @@ class Asked(NamedTuple):
     source: str
 
 
-_CONTEXT: ContextVar[tuple[str | None, str]] = ContextVar("attnhub_override", default=(None, "auto"))
+class _Override(NamedTuple):
+    backend: str | None = None
+    platform: str = "auto"
+    verify: str | None = None
+
+
+_NOTHING = _Override()
+_CONTEXT: ContextVar[_Override] = ContextVar("attnhub_override", default=_NOTHING)
 
 
 def make_spec(
@@ -74,6 +90,8 @@ def make_spec(
     need: Iterable[str],
     relax: Iterable[str],
     fallback: str | None,
+    verify: str | None,
+    allow_failing: bool,
 ) -> Spec:
     """Check what `get` was asked for.
 
@@ -89,7 +107,22 @@ def make_spec(
         need=check_words(need, "need", FEATURES),
         relax=check_words(relax, "relax", RELAXABLE),
         fallback=None if fallback is None else check_platform("fallback", fallback, allow_auto=False),
+        verify=None if verify is None else _check_verify("verify", verify),
+        allow_failing=_check_bool("allow_failing", allow_failing),
     )
+
+
+def _check_verify(argument: str, value: object) -> str:
+    if isinstance(value, str) and value in VERIFY:
+        return value
+    known = ", ".join(map(repr, VERIFY))
+    raise ArgumentError(f"`{argument}` is {value!r}; {known} are accepted.{suggest(str(value), VERIFY)}")
+
+
+def _check_bool(argument: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ArgumentError(f"`{argument}` is {value!r}; True or False is accepted.")
 
 
 def _check_backend(backend: object) -> str | None:
@@ -109,18 +142,24 @@ def check_platform(argument: str, platform: object, *, allow_auto: bool = True) 
 
 
 @contextlib.contextmanager
-def override(*, backend: str | None = None, platform: str = "auto") -> Iterator[None]:
-    """Ask for a backend or a platform for every call in this context whose handle leaves it open.
+def override(*, backend: str | None = None, platform: str = "auto", verify: str | None = None) -> Iterator[None]:
+    """Ask for a backend, a platform or a policy (`verify`) for every call in this context whose handle leaves it open.
 
     Holds for this thread and its async tasks. Nested contexts: an inner one replaces what it names. A program that
     JAX or `torch.compile` has already traced keeps the choice made then.
 
     Raises:
-        ArgumentError: an unknown platform.
+        ArgumentError: an unknown platform or policy.
     """
-    outer_backend, outer_platform = _CONTEXT.get()
+    outer = _CONTEXT.get()
     platform = check_platform("platform", platform)
-    token = _CONTEXT.set((backend or outer_backend, outer_platform if platform == "auto" else platform))
+    token = _CONTEXT.set(
+        _Override(
+            backend or outer.backend,
+            outer.platform if platform == "auto" else platform,
+            outer.verify if verify is None else _check_verify("verify", verify),
+        )
+    )
     try:
         yield
     finally:
@@ -129,9 +168,16 @@ def override(*, backend: str | None = None, platform: str = "auto") -> Iterator[
 
 def ambient() -> Ambient:
     """Read the context and the environment."""
-    backend, platform = _CONTEXT.get()
+    asked = _CONTEXT.get()
     environ = os.environ
-    return Ambient(backend, platform, environ.get(BACKEND_VARIABLE, ""), environ.get(DISABLE_VARIABLE, ""))
+    return Ambient(
+        asked.backend,
+        asked.platform,
+        environ.get(BACKEND_VARIABLE, ""),
+        environ.get(DISABLE_VARIABLE, ""),
+        asked.verify,
+        environ.get(VERIFY_VARIABLE, ""),
+    )
 
 
 def asked_backend(spec: Spec, around: Ambient) -> Asked:
@@ -152,6 +198,18 @@ def asked_platform(spec: Spec, around: Ambient) -> Asked:
     if around.platform != "auto":
         return Asked(around.platform, "asked for by `attnhub.override`")
     return Asked("auto", "where the arrays are")
+
+
+def asked_verify(spec: Spec, around: Ambient) -> str:
+    """Return the policy that holds for a call, by precedence; "gate" where nobody said.
+
+    Raises:
+        ArgumentError: the environment's is unknown.
+    """
+    if spec.verify or around.verify:
+        return spec.verify or around.verify or ""
+    variable = around.variable_verify.strip().lower()
+    return _check_verify(VERIFY_VARIABLE, variable) if variable else VERIFY[0]
 
 
 def disabled(around: Ambient) -> tuple[str, ...]:

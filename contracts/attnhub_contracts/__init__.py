@@ -22,10 +22,12 @@ from attnhub_contracts.errors import (
     RecordError,
     UnknownBackendError,
     UnsupportedError,
+    UntestedWarning,
 )
 from attnhub_contracts.features import DTYPES, FEATURES, GRADIENTS
 from attnhub_contracts.hooks import hookimpl, hookspec
 from attnhub_contracts.request import Request
+from attnhub_contracts.waivers import Waiver
 
 __all__ = [
     "CONTRACT_VERSION",
@@ -53,6 +55,8 @@ __all__ = [
     "Run",
     "UnknownBackendError",
     "UnsupportedError",
+    "UntestedWarning",
+    "Waiver",
     "bind",
     "hookimpl",
     "hookspec",

@@ -10,6 +10,7 @@ from attnhub_contracts.arrays import FRAMEWORKS, Arrays
 from attnhub_contracts.errors import PluginError
 from attnhub_contracts.features import DTYPES, FEATURES, GRADIENTS, suggest
 from attnhub_contracts.request import Request
+from attnhub_contracts.waivers import Waiver
 
 CONTRACT_VERSION: Final = "1.0"
 
@@ -36,6 +37,8 @@ class Device:
     count: int = 1
     #: The library that reported it, for messages: "jax", "torch".
     library: str = ""
+    #: The version of what drives it, where answers may depend on that: the GPU's driver, the TPU's runtime.
+    driver: str = ""
 
     def __str__(self) -> str:
         return f"{self.platform} x{self.count} ({self.kind})"
@@ -184,6 +187,8 @@ class Backend:
     version: str = ""
     #: The contract version that it was written for.
     contract: str = CONTRACT_VERSION
+    #: Conformance cases that may fail for a while; what they cover is not served meanwhile.
+    waivers: tuple[Waiver, ...] = ()
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -251,7 +256,13 @@ def _check_choice(backend: Backend, argument: str, value: Any, known: tuple[str,
 
 
 def _check_types(backend: Backend) -> None:
-    expected: dict[str, type] = {"platforms": frozenset, "capabilities": tuple, "libraries": tuple, "version": str}
+    expected: dict[str, type] = {
+        "platforms": frozenset,
+        "capabilities": tuple,
+        "libraries": tuple,
+        "version": str,
+        "waivers": tuple,
+    }
     for name in (f.name for f in fields(backend) if f.name in expected):
         value = getattr(backend, name)
         if not isinstance(value, expected[name]):
@@ -261,5 +272,8 @@ def _check_types(backend: Backend) -> None:
     for capability in backend.capabilities:
         if not isinstance(capability, Capability):
             raise PluginError(f"backend {backend.name!r}: `capabilities` holds {capability!r}, no `Capability`.")
+    for waiver in backend.waivers:
+        if not isinstance(waiver, Waiver):
+            raise PluginError(f"backend {backend.name!r}: `waivers` holds {waiver!r}, no `Waiver`.")
     if not callable(backend.probe):
         raise PluginError(f"backend {backend.name!r}: `probe` is {backend.probe!r}; it must be callable.")

@@ -62,5 +62,9 @@ class RecordError(AttnhubError, ValueError):
     """A text that is no conformance record, or one that cannot be trusted."""
 
 
+class UntestedWarning(UserWarning):
+    """A backend serves, and nothing shows that it is right on this device with these library versions."""
+
+
 def _rebuild_unsupported(message: str, feature: str, backend: str) -> UnsupportedError:
     return UnsupportedError(message, feature=feature, backend=backend)

@@ -13,7 +13,13 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Literal, get_args
 
 from attnhub_contracts.errors import RecordError
-from attnhub_contracts.features import DTYPES, FEATURES
+from attnhub_contracts.features import DTYPES, FEATURES, GRADIENTS
+from attnhub_contracts.request import Request
+
+#: The cell of the call itself, whatever else it asks for: where that fails, nothing is served.
+PLAIN: Final = "plain"
+#: Words of the vocabulary that no case can judge: they are claims about memory and bits, checked apart.
+UNJUDGED: Final = frozenset({"deterministic", "linear_memory"})
 
 #: Changes when a reader of the old format could misread the new one.
 RECORD_FORMAT: Final = 1
@@ -22,12 +28,15 @@ Direction = Literal["forward", "backward"]
 Verdict = Literal["pass", "fail", "untested"]
 #: "run": on the device itself; "interpreted": its kernel, emulated elsewhere; "compiled": by its compiler, not run.
 Evidence = Literal["run", "interpreted", "compiled"]
+#: How much of the suite ran: "gate" is the quick check of a first call.
+Tier = Literal["gate", "full", "stress"]
 
 
 @dataclass(frozen=True)
 class Cell:
     """The unit of trust: one feature, in one dtype, in one direction. A failing cell does not disable its backend."""
 
+    #: A word of the vocabulary, or `PLAIN`.
     feature: str
     dtype: str
     direction: Direction
@@ -73,8 +82,7 @@ class Key:
 
     def digest(self) -> str:
         """Return a text of 64 characters that is equal for equal keys only."""
-        canonical = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return _digest(asdict(self))
 
     def differences(self, other: Key) -> list[str]:
         """Return what makes `other` speak of something else, one sentence per field."""
@@ -93,14 +101,25 @@ class Record:
     #: UTC, ISO 8601.
     created: str
     findings: tuple[Finding, ...]
+    tier: Tier = "full"
+
+    def find(self, cell: Cell) -> Finding | None:
+        """Return what is recorded for a cell, or None."""
+        return next((f for f in self.findings if f.cell == cell), None)
+
+    def has(self, dtype: str) -> bool:
+        """Tell whether anything was judged in a dtype."""
+        return any(f.cell.dtype == dtype for f in self.findings)
 
     def verdict(self, cell: Cell) -> Verdict:
         """Return the verdict on a cell; what is not recorded is untested, never passed."""
-        return next((f.verdict for f in self.findings if f.cell == cell), "untested")
+        found = self.find(cell)
+        return "untested" if found is None else found.verdict
 
     def to_json(self) -> str:
         """Return the record as JSON, keys sorted, so that equal records are equal texts."""
-        plain = {"format": RECORD_FORMAT, **asdict(self), "digest": self.key.digest()}
+        plain = {"format": RECORD_FORMAT, **asdict(self)}
+        plain["digest"] = _digest(plain)
         return json.dumps(plain, sort_keys=True, indent=1, allow_nan=False) + "\n"
 
     @staticmethod
@@ -114,14 +133,30 @@ class Record:
         try:
             key = Key(**plain["key"])
             findings = tuple(_finding(one) for one in plain["findings"])
-            record = Record(key, _text(plain["created"], "created"), findings)
-            stated = plain["digest"]
+            record = Record(key, _text(plain["created"], "created"), findings, _tier(plain["tier"]))
+            stated = plain.pop("digest")
         except (KeyError, TypeError, AttributeError) as error:
             raise RecordError(f"the record is incomplete: {type(error).__name__}: {error}.") from None
         _check_key(key)
-        if key.digest() != stated:
-            raise RecordError("the record was altered: its key does not match its digest.")
+        if _digest(plain) != stated:
+            raise RecordError("the record was altered: it does not match its digest.")
         return record
+
+
+def cells_of(request: Request) -> tuple[Cell, ...]:
+    """Return the cells that must have passed for a request to be trusted: its gradients' too, if it asks for any."""
+    words = [PLAIN, *(word for word in request.needed() if word not in UNJUDGED)]
+    forward = [word for word in words if word not in GRADIENTS]
+    backward = words if len(forward) < len(words) else []
+    return (
+        *(Cell(word, request.dtype, "forward") for word in forward),
+        *(Cell(word, request.dtype, "backward") for word in backward),
+    )
+
+
+def _digest(plain: Mapping[str, Any]) -> str:
+    """Return a text of 64 characters that is equal for equal contents only."""
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _parse(text: str) -> dict[str, Any]:
@@ -140,7 +175,7 @@ def _finding(plain: Mapping[str, Any]) -> Finding:
     cell = Cell(**plain["cell"])
     finding = Finding(**{**plain, "cell": cell})
     known = (
-        ("feature", cell.feature, tuple(FEATURES)),
+        ("feature", cell.feature, (PLAIN, *FEATURES)),
         ("dtype", cell.dtype, DTYPES),
         ("direction", cell.direction, get_args(Direction)),
         ("verdict", finding.verdict, get_args(Verdict)),
@@ -173,6 +208,13 @@ def _check_key(key: Key) -> None:
                 raise RecordError(f"the record's {name} is {value!r}; text by text is accepted.")
         else:
             _text(value, name)
+
+
+def _tier(value: Any) -> Tier:
+    if value not in get_args(Tier):
+        raise RecordError(f"the record's tier {value!r} is not known here.")
+    tier: Tier = value
+    return tier
 
 
 def _text(value: Any, name: str) -> str:

@@ -23,11 +23,10 @@ class Plain:
 
     def serve(self, request: Request, needs: tuple[str, ...]) -> Any:
         def attend(arguments: dict[str, Any]) -> Any:
-            with np.errstate(all="ignore"):
-                bound = bind(**arguments, needs=needs)
-                return self.attend(bound.request, self.arrays(bound.arrays))
+            bound = bind(**arguments, needs=needs)
+            return self.attend(bound.request, self.arrays(bound.arrays))
 
-        return attend
+        return np.errstate(all="ignore")(attend) if self.framework == "numpy" else attend
 
     def arrays(self, arrays: Arrays) -> Arrays:
         if self.framework != "jax":
@@ -221,7 +220,8 @@ class Plain:
         some = total > 0 if sinks is None else o.any(visible) | (total > 0)
         some = some | o.isnan(total)
         lse = o.where(some, peak + o.log(o.where(some, total, 1.0)), -np.inf)
-        return terms / o.where(some, total, 1.0), lse[..., 0]
+        # Selected once more, for the backward pass: a cotangent that overflows where nothing is seen times 0 is NaN.
+        return o.where(visible, terms / o.where(some, total, 1.0), 0.0), lse[..., 0]
 
     def sink_term(self, sinks: Any, peak: Any) -> Any:
         return self.o.exp(sinks - peak)

@@ -1,5 +1,4 @@
 import json
-import re
 import sys
 
 import pytest
@@ -139,69 +138,6 @@ def test_what_attnhub_raises_is_printed_without_a_traceback(monkeypatch, capsys,
     printed = capsys.readouterr().err
     assert message in " ".join(printed.split())
     assert "Traceback" not in printed
-
-
-def test_check_of_a_right_backend_ends_well_with_a_row_per_clause(run):
-    result = run("check", "numpy_reference", "-k", "causal")
-    assert result.exit_code == 0
-    assert "numpy_reference: " in result.output
-    assert re.search(r"C7 +\d+ +0 +0", result.output)
-
-
-def test_check_of_a_wrong_backend_fails_and_names_the_cases(run, install):
-    body = """
-    def load():
-        from attnhub_contracts.conformance import oracle
-        def prepare(request):
-            return lambda arrays: oracle.attend(*arrays[:3], layout=request.layout) * 1.01
-        return prepare
-    words = 'hidden_overflow nan_propagation grouped_heads unequal_lengths value_head_dim'
-    return [make('acme_flash', claim(words), attend=load)]
-    """
-    install("acme", body)
-    result = run("check", "acme_flash", "-k", "plain")
-    assert result.exit_code == 1
-    assert "wrong: plain [forward, eager]" in result.output
-    assert "out: " in result.output
-
-
-def test_check_as_json_holds_every_outcome(run):
-    (outcomes,) = json.loads(run("check", "numpy_reference", "-k", "sinks", "--json").output).values()
-    assert {outcome["verdict"] for outcome in outcomes} == {"pass"}
-    assert {"case", "clauses", "direction", "mode", "features", "worst"} <= set(outcomes[0])
-
-
-def test_check_takes_a_function_that_has_no_plugin(run):
-    name = "attnhub_contracts.conformance.oracle:attend"
-    result = run("check", name, "--framework", "numpy", "-k", "window")
-    assert result.exit_code == 0
-    assert f"{name}: " in result.output
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["numpy_referense"], "Did you mean 'numpy_reference'"),
-        (["no.such.module:attend", "--framework", "numpy"], "is no backend, and no function either"),
-        (["json:dumps"], "say with --framework whose arrays it takes"),
-        (["numpy_reference", "-k", "no such case"], "no case contains 'no such case'"),
-        (["numpy_reference", "--mode", "jit"], "`--mode` is 'jit'; for numpy, eager is accepted."),
-    ],
-)
-def test_check_refuses_what_it_cannot_run_with_the_next_step(monkeypatch, capsys, arguments, message):
-    monkeypatch.setattr(sys, "argv", ["attnhub", "check", *arguments])
-    with pytest.raises(SystemExit) as caught:
-        cli.main()
-    assert caught.value.code == 2
-    assert message in " ".join(capsys.readouterr().err.split())
-
-
-def test_check_of_a_backend_that_is_not_for_this_machine_says_so(monkeypatch, capsys, install):
-    install("acme", "return [make('acme_flash', probe=lambda platform: Refusal('no acme chip found'))]")
-    monkeypatch.setattr(sys, "argv", ["attnhub", "check", "acme_flash"])
-    with pytest.raises(SystemExit):
-        cli.main()
-    assert "cannot be checked on platform 'cpu': no acme chip found" in " ".join(capsys.readouterr().err.split())
 
 
 def test_explain_of_a_call_that_three_backends_refuse_for_three_reasons(run):

@@ -53,7 +53,8 @@ def test_chosen_by_name_it_refuses_what_it_does_not_claim(with_plugins: Environm
 
 
 def test_it_is_right_in_everything_that_it_claims(with_plugins: Environment) -> None:
-    outcomes = json.loads(with_plugins.attnhub("check", "numpy_acme", "--json"))["numpy_acme"]
+    (subject,) = json.loads(with_plugins.attnhub("check", "numpy_acme", "--json", "-"))["subjects"]
+    outcomes = subject["outcomes"]
     assert {outcome["verdict"] for outcome in outcomes} == {"pass", "refused"}
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-try:
-    from torch.fx.experimental.symbolic_shapes import statically_known_true
-except ImportError:  # it is not public: without it a comparison is a guard, right and compiled more often
-    _statically_known: Callable[[Any], Any] = bool
-else:
-    _statically_known = statically_known_true
+import torch
 
 
 def surely(condition: Any) -> bool:
-    """Return whether `condition`, a bool or a symbol, holds whatever the symbols stand for. Makes no guard."""
-    return bool(_statically_known(condition))
+    """Return whether `condition`, a bool or a symbol, holds whatever the symbols stand for. Makes no guard.
+
+    The function behind it is not public: where a release moves it, a comparison is a guard, right and compiled more
+    often. Its module is slow to import, and is there whenever PyTorch compiles.
+    """
+    if torch.compiler.is_compiling():
+        shapes = getattr(torch.fx.experimental, "symbolic_shapes", None)
+        known = getattr(shapes, "statically_known_true", None)
+        if known is not None:
+            return bool(known(condition))
+    return bool(condition)

@@ -11,6 +11,8 @@ import numpy as np
 
 from attnhub_contracts.conformance import edits
 from attnhub_contracts.conformance.cases import Case, Sizes, coin, fixed, holes, normal
+from attnhub_contracts.conformance.quick import quick
+from attnhub_contracts.features import DTYPES
 
 SQUARE = Sizes(T=7)
 TALL = Sizes(T=11)
@@ -39,6 +41,8 @@ EVERYTHING: dict[str, Any] = {
     "key_value_segment_ids": fixed([[0, 0, 0, 0, 1, 1, -1], [5, 5, 3, 5, 5, -2, 5]], "int32"),
     "return_lse": True,
 }
+#: Promises asked for where padding holds NaN or Inf.
+PADDED = ("hidden_overflow", "nan_propagation", "nonfinite_padding")
 #: What the most limited of kernels serve.
 COMMON: dict[str, Any] = {
     key: EVERYTHING[key] for key in EVERYTHING if key not in ("logits_soft_cap", "sinks", "return_lse")
@@ -186,7 +190,7 @@ def padding() -> Iterator[Case]:
     for name, call in {"lengths": LENGTHS, "segments": SEGMENTS, "both": {**LENGTHS, **SEGMENTS}}.items():
         for what, number in {"large": 1e4, "overflowing": 3e38}.items():
             yield Case(f"{what} garbage in padding by {name}", "C12", call, edit=edits.padding(number))
-        promised: Any = {"needs": ("hidden_overflow", "nan_propagation", "nonfinite_padding")}
+        promised: Any = {"needs": PADDED}
         for number in (math.nan, math.inf):
             yield Case(f"{number} in padding by {name}", "C12", call, edit=edits.padding(number), **promised)
             full = {**EVERYTHING, **call}
@@ -221,6 +225,8 @@ def _overflow_in_a_hidden_cell() -> Iterator[Case]:
         yield Case(f"overflow in a cell hidden by {name}", "C12", call, edit=edit)
         large: Any = {"edit": edits.large_value(key), "only_row": row}
         yield Case(f"overflow of a gradient in a cell hidden by {name}", "C12 C18", call, **large)
+    edit = edits.overflow_where_hidden(row, key)
+    yield Case("overflow in a cell hidden by a mask, bfloat16", "C2 C12", ways["a mask"], dtype="bfloat16", edit=edit)
 
 
 def relaxed_promises() -> Iterator[Case]:
@@ -306,12 +312,83 @@ def lengths_and_numbers() -> Iterator[Case]:
     )
     for number in (120.0, -120.0):
         yield Case(f"{number} added to every logit", "C22", {"bias": normal("BNTS")}, edit=edits.add_to_bias(number))
+    flat = Sizes(B=1, T=3, S=48, N=2, K=1)  # in bfloat16, adding 1/48 to what is past 1/2 is off by a third of a unit
+    for dtype in ("bfloat16", "float16"):
+        clauses = "C2 C17 C22"
+        yield Case(f"equal weights {dtype}", clauses, sizes=flat, dtype=dtype, edit=edits.equal_weights)
     yield Case("large logits", "C22", width=100.0)
     yield Case("large logits, bfloat16", "C22", width=50.0, dtype="bfloat16")
     yield Case("highest precision", "C17", {"precision": "highest"})
     yield Case("highest precision, everything", "C17", {**EVERYTHING, "precision": "highest"})
     yield Case("everything", "C3 C18", EVERYTHING)
     yield Case("what is common", "C3 C18", COMMON)
+
+
+#: Needs no word: as many keys as rows, a key/value head per query head, value as wide as query.
+PLAINEST = Sizes(T=7, N=3, Hv=11)
+
+
+def one_word_alone() -> Iterator[Case]:
+    """Calls that need one feature word, in float32: what fails there is that word's fault, and no other's."""
+    keys, rows = {"key_value_seq_lengths": fixed([3, 6], "int32")}, {"query_seq_lengths": fixed([5, 2], "int32")}
+    ids = {
+        "query_segment_ids": fixed([[0, 0, 3, -1, 1, 1, 4], [5, 5, -2, 5, 2, 2, 5]], "int32"),
+        "key_value_segment_ids": fixed([[0, 1, 0, 3, -1, -7, 0], [-2, 5, 5, 2, 7, 5, -2]], "int32"),
+    }
+    causal: dict[str, Any] = {"is_causal": True}
+    for word, clause, call in (
+        ("bias", "C11", {"bias": normal("BNTS")}),
+        ("mask", "C11", {"mask": coin("BNTS", 0.7)}),
+        ("is_causal", "C7", causal),
+        ("local_window_size", "C8", {"local_window_size": (2, 1)}),
+        ("logits_soft_cap", "C5", {"logits_soft_cap": 0.7}),
+        ("sinks", "C9", {"sinks": normal("N")}),
+        ("query_seq_lengths", "C12", rows),
+        ("key_value_seq_lengths", "C12", keys),
+        ("segment_ids", "C12", ids),
+        ("return_lse", "C14", {"return_lse": True}),
+        ("precision_highest", "C17", {"precision": "highest"}),
+    ):
+        yield Case(f"only {word}", clause, call, PLAINEST)
+    yield Case("only grouped_heads", "C10", sizes=replace(PLAINEST, N=6))
+    yield Case("only unequal_lengths", "C1", sizes=replace(PLAINEST, T=5))
+    yield Case("only value_head_dim", "C1 C6", sizes=replace(PLAINEST, Hv=13))
+    yield Case("only zero_sizes", "C15", sizes=replace(PLAINEST, B=0))
+    # Words that no call needs alone.
+    yield Case("only query_offset beside is_causal", "C7", {**causal, "query_offset": 2}, PLAINEST)
+    offsets = {"query_offset": fixed([1, 3], "int32")}
+    yield Case("only query_offset_array beside is_causal", "C7", {**causal, **offsets}, PLAINEST)
+    yield Case("only zero_sizes beside unequal_lengths", "C15", sizes=replace(PLAINEST, S=0))
+    padded: Any = {"edit": edits.padding(math.nan), "needs": PADDED}
+    yield Case("only nonfinite_padding beside key_value_seq_lengths", "C12", keys, PLAINEST, **padded)
+
+
+def every_dtype() -> Iterator[Case]:
+    """In each dtype: a call that needs no word, the promises, and nearly all words at once."""
+    common: dict[str, Any] = {
+        "bias": normal("1NTS"),
+        "mask": coin("B1TS", 0.8),
+        "query_offset": 1,
+        "scale": -0.4,
+        "local_window_size": (2, 3),
+        **LENGTHS,
+        "precision": "highest",
+        "layout": "BNTH",
+    }
+    everything = {**common, "logits_soft_cap": 2.0, "sinks": normal("N"), "return_lse": True}
+    for dtype in DTYPES:
+        also = "" if dtype == "float32" else "C2 "
+        yield Case(f"plainest {dtype}", f"{also}C1 C6", sizes=PLAINEST, dtype=dtype)
+        for name in ("query", "key", "value"):
+            planted: Any = {"edit": edits.nan(name, "first"), "directions": ("forward",)}
+            yield Case(f"NaN in {name} {dtype}", f"{also}C13", sizes=PLAINEST, dtype=dtype, **planted)
+    for dtype in ("float16", "bfloat16", "float64"):  # in float32 other cases do what follows
+        padded: Any = {"edit": edits.padding(math.inf), "needs": PADDED, "dtype": dtype}
+        yield Case(f"inf in padding by lengths {dtype}", "C2 C12", LENGTHS, **padded)
+        yield Case(f"everything, other values {dtype}", "C2 C3 C17", everything, **padded)
+        yield Case(f"what is common, other values {dtype}", "C2 C3 C17", common, **padded)
+        for letter in ("S", "H"):
+            yield Case(f"{letter} = 0 {dtype}", "C2 C15", sizes=replace(PLAINEST, **{letter: 0}), dtype=dtype)
 
 
 #: Run under every mode of a framework, so that what a transform breaks shows: every argument is among them.
@@ -325,13 +402,28 @@ _TRANSFORMED = frozenset(
         "empty rows by lengths",
         "causal, end by lengths",
         "causal, traced offset",
-        "window (2, 1)",
         "one key/value head",
         "sinks, LSE",
-        "bias B11S",
         "mask BNTS",
-        "segments and lengths",
         "nan in padding by both",
+        # Each of these kills a mutant, under a transform, that no other case of its clause does.
+        "LSE float16",
+        "LSE of large logits",
+        "NaN in query, last",
+        "S = 0",
+        "batch past 65,535",
+        "bias 1NTS",
+        "cap before bias",
+        "cap, most keys hidden",
+        "empty rows by bias, LSE",
+        "equal weights bfloat16",
+        "float16 bias of float32, far from 0",
+        "long and ragged",
+        "nan in padding by segments, everything",
+        "plain float64",
+        "scale of zero",
+        "sinks of minus infinity",
+        "window, end by lengths",
     }
 )
 
@@ -355,6 +447,9 @@ CASES = tuple(
         log_sum_exp,
         sizes,
         lengths_and_numbers,
+        one_word_alone,
+        every_dtype,
+        quick,
     )
     for case in section()
 )

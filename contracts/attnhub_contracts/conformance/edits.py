@@ -59,6 +59,12 @@ def low_keys(start: int, stop: int) -> Edit:
     return edit
 
 
+def equal_weights(arguments: dict[str, Any]) -> None:
+    """Give every key the same weight and the value 1, so that the output is 1, and a sum in few bits is far from it."""
+    arguments["query"][...] = 0
+    arguments["value"][...] = 1
+
+
 def add_to_bias(number: float) -> Edit:
     """Add `number` to every cell of the bias."""
 

@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Verdict = Literal[
-    "pass", "refused", "wrong", "error", "bad refusal", "under-claim", "crash", "hang", "memory", "untested"
+    "pass", "refused", "wrong", "error", "bad refusal", "under-claim", "crash", "hang", "memory", "leak", "untested"
 ]
 
 #: What makes a run fail. An under-claim does so under `strict` alone, and "untested" is never a pass.
-FAILURES = ("wrong", "error", "bad refusal", "crash", "hang", "memory")
+FAILURES = ("wrong", "error", "bad refusal", "crash", "hang", "memory", "leak")
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class Outcome:
 
     pass: claimed and right. refused: not claimed, and refused in a word that is lacking. wrong: a number, and not the
     right one, claimed or not. error: claimed, and raised. bad refusal: not claimed, and raised something else than
-    `UnsupportedError`. under-claim: not claimed, and right. crash, hang, memory: it took its process with it.
+    `UnsupportedError`. under-claim: not claimed, and right. crash, hang: it took its process with it, or kept it.
+    memory: it took more than it was given, or ran out of it. leak: what it keeps grows with every call.
     """
 
     case: str
@@ -34,6 +35,10 @@ class Outcome:
     #: The largest error over what was allowed; None where no numbers were compared.
     worst: float | None = None
     seconds: float = 0.0
+    #: Those of the features that the subject does not claim.
+    lacking: tuple[str, ...] = ()
+    #: Where it ran: "child", "in process: <why>"; "" where nobody said.
+    where: str = ""
 
     @property
     def failed(self) -> bool:

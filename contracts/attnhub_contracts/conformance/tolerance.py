@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,9 @@ def tolerances(request: Request, arrays: Arrays, answer: Forward, d_out: Any, d_
     The relative error has two parts. In u: the weights may be rounded, and the result is; in gradients also the
     output that D is made of, and the gradient of the logits. That is 2u, or 4u. In a: a logit is a sum of H products,
     off by about √H a times L = scale |query| |key| + |bias|; through exp this is a relative error of its weight, and
-    through the row's sum, by the mean over the row, of all its weights. The sum over S adds √S, and exp, log, tanh and
-    divisions a few units each: 8.
+    through the row's sum, by the mean over the row, of all its weights. What exp takes is the distance to the row's
+    maximum, which a sink may set: its rounding adds |lse|. The sum over S adds √S, and exp, log, tanh and divisions a
+    few units each: 8.
 
     All is doubled, for √n is what random rounding gives in the mean. Where no row sees anything the sums are exactly
     0, and so is the tolerance.
@@ -40,13 +42,24 @@ def tolerances(request: Request, arrays: Arrays, answer: Forward, d_out: Any, d_
         return _tolerances(request, arrays, answer, _size(d_out), 0.0 if d_lse is None else _size(d_lse))
 
 
+def mean_allowed(count: int) -> float:
+    """Return how large the mean over `count` numbers may be of errors over their tolerances; each may be 1.
+
+    All tolerances are doubled, so rounding errors that are uniform up to half of one are a quarter in the mean, give or
+    take five deviations: 5 / (4√3 √count), less than 3 / (4√count). Errors that all lean one way exceed it long before
+    one of them exceeds 1.
+    """
+    return 0.25 + 0.75 / math.sqrt(count)
+
+
 def _tolerances(request: Request, arrays: Arrays, answer: Forward, d_out: Any, d_lse: Any) -> dict[str, Any]:
     seen, u, tiny = answer.visible, ROUNDOFF[request.dtype], TINY[request.dtype]
     query, key, value = (_size(array) for array in heads_first(request, arrays))
     d_out, out = from_layout(d_out, request), _size(from_layout(answer.out, request))
     logits = abs(request.scale) * (query @ key.swapaxes(2, 3)) + (0.0 if arrays.bias is None else _size(arrays.bias))
     p = _size(answer.weights)
-    fine = np.where(seen, _accumulated(request, logits), 0.0)  # (B, N, T, S)
+    far = 2 * _roundoff_of_sums(request) * _size(answer.lse)[..., None]  # (B, N, T, 1)
+    fine = np.where(seen, _accumulated(request, logits) + far, 0.0)  # (B, N, T, S)
     mean = (p * fine).sum(axis=3, keepdims=True) + _accumulated(request, 0.0)  # (B, N, T, 1)
     row = (out * d_out).sum(axis=3, keepdims=True) + (d_lse if isinstance(d_lse, float) else d_lse[..., None])
 
@@ -80,8 +93,11 @@ def _tolerances(request: Request, arrays: Arrays, answer: Forward, d_out: Any, d
 
 def _accumulated(request: Request, size: Any) -> Any:
     """Return the relative error that accumulation leaves in weights whose logits are of the given size L."""
-    a = ROUNDOFF["float64" if request.dtype == "float64" else "float32"]
-    return 2 * a * (8 + request.S**0.5 + request.H**0.5 * size)
+    return 2 * _roundoff_of_sums(request) * (8 + request.S**0.5 + request.H**0.5 * size)
+
+
+def _roundoff_of_sums(request: Request) -> float:
+    return ROUNDOFF["float64" if request.dtype == "float64" else "float32"]
 
 
 def _size(array: Any) -> Any:

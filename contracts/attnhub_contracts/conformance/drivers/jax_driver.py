@@ -15,6 +15,21 @@ from attnhub_contracts.conformance.subject import Attend
 MODES = ("eager", "jit", "vmap")
 
 
+@contextlib.contextmanager
+def on(platform: str) -> Iterator[None]:
+    """Make arrays on the first device of a platform, on this thread.
+
+    Where JAX puts them there anyway nothing is set: a setting would be part of the key of every compiled program.
+    """
+    import jax
+
+    if jax.default_backend() == platform:
+        yield
+        return
+    with jax.default_device(jax.devices(platform)[0]):
+        yield
+
+
 def forward(attend: Attend, call: Call, mode: str) -> Answer:
     """Run a call under a mode."""
     with _float64_if_needed(call):

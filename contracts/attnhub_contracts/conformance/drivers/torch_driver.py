@@ -1,8 +1,10 @@
-"""PyTorch on the CPU: eager, compiled with static and with dynamic shapes, and with strange strides."""
+"""PyTorch: eager, compiled with static and with dynamic shapes, and with strange strides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,20 @@ from attnhub_contracts.conformance.drivers import Answer, overwritten
 from attnhub_contracts.conformance.subject import Attend
 
 MODES = ("eager", "strided", "compile", "compile-dynamic")
+
+
+#: PyTorch's name of the device that arrays are made on.
+_DEVICE: ContextVar[str] = ContextVar("device", default="cpu")
+
+
+@contextlib.contextmanager
+def on(platform: str) -> Iterator[None]:
+    """Make arrays on a platform, on this thread."""
+    token = _DEVICE.set("cuda" if platform == "gpu" else platform)
+    try:
+        yield
+    finally:
+        _DEVICE.reset(token)
 
 
 def forward(attend: Attend, call: Call, mode: str) -> Answer:
@@ -66,6 +82,7 @@ def _array(array: Any, mode: str) -> Any:
         tensor = torch.from_numpy(array.astype(np.float32)).to(torch.bfloat16)
     else:
         tensor = torch.from_numpy(array.copy())
+    tensor = tensor.to(_DEVICE.get())
     if mode == "strided" and tensor.ndim > 1:
         order = tuple(reversed(range(tensor.ndim)))
         tensor = tensor.permute(order).contiguous().permute(order)
@@ -75,7 +92,7 @@ def _array(array: Any, mode: str) -> Any:
 def _numpy(tensor: Any) -> Any:
     import torch
 
-    tensor = tensor.detach().resolve_neg()
+    tensor = tensor.detach().resolve_neg().cpu()
     if tensor.dtype == torch.bfloat16:
         return tensor.float().numpy().astype(BFLOAT16)
     return tensor.numpy()

@@ -1,0 +1,1 @@
+"""What `attnhub check` found, as plain data, and the forms that it is written in."""

@@ -1,0 +1,3 @@
+from attnhub_contracts.conformance import suite_for
+
+TestAcme = suite_for("numpy_acme")
