@@ -22,7 +22,7 @@ from attnhub_contracts.arrays import FRAMEWORKS
 from attnhub_contracts.conformance import isolation
 from attnhub_contracts.conformance.blame import findings
 from attnhub_contracts.conformance.cases import in_tier
-from attnhub_contracts.conformance.catalogue import CASES
+from attnhub_contracts.conformance.catalogue import ALL
 from attnhub_contracts.conformance.drivers import driver
 from attnhub_contracts.conformance.outcome import Outcome
 from attnhub_contracts.conformance.runner import Run, outcome_of, runs
@@ -127,7 +127,7 @@ class Check:
 
     def _idle(self, waivers: tuple[Waiver, ...]) -> tuple[str, ...]:
         """Say which waivers cover no case of any tier."""
-        ids = [run.id for run in runs(self.subject, CASES)] if waivers else []
+        ids = [run.id for run in runs(self.subject, ALL)] if waivers else []
         idle = [waiver for waiver in waivers if not any(waiver.covers(run_id) for run_id in ids)]
         return apply([], idle, date.min).faults
 
@@ -204,7 +204,7 @@ def _plan(subject: Subject, asked: Asked) -> tuple[Run, ...]:
         if mode not in available:
             accepted = f"for {subject.framework}, {', '.join(available)} is accepted"
             raise ArgumentError(f"`--mode` is {mode!r}; {accepted}.")
-    cases = in_tier(CASES, asked.tier)
+    cases = in_tier(ALL, asked.tier)
     planned = tuple(run for run in runs(subject, cases, asked.modes or None) if asked.pattern in run.id)
     if not planned:
         asked_for = f"no case contains {asked.pattern!r} in {asked.tier} tier for {subject.name}"

@@ -141,5 +141,8 @@ def _read(framework: str, library: Any) -> Iterable[tuple[str, object]]:
         yield "jax_default_matmul_precision", config.jax_default_matmul_precision
         yield "jax_enable_x64", config.jax_enable_x64
     if framework == "torch":
-        yield "float32_matmul_precision", library.get_float32_matmul_precision()
+        # By backend: `get_float32_matmul_precision` raises where a caller has set one of them alone.
+        for backend in ("mkldnn", "cuda"):
+            matmul = getattr(getattr(library.backends, backend, None), "matmul", None)
+            yield f"{backend}_matmul_fp32_precision", getattr(matmul, "fp32_precision", "unknown")
         yield "deterministic_algorithms", library.are_deterministic_algorithms_enabled()

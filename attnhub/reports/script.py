@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from attnhub_contracts.conformance.outcome import Outcome
 
 _IMPORTS = """\
-from attnhub_contracts.conformance.catalogue import CASES
+from attnhub_contracts.conformance.catalogue import ALL
 from attnhub_contracts.conformance.drivers import driver
 from attnhub_contracts.conformance.judge import judge"""
 
 _CALL = """\
-call = (case := next(case for case in CASES if case.id == {case!r})).build()
+call = (case := next(case for case in ALL if case.id == {case!r})).build()
 answer = driver({framework!r}).{direction}(attend, call, {mode!r})  # of call.arguments, which are in NumPy
 print(*judge(case, call, answer), sep="\\nworst error over what is allowed: ")  # against the float64 oracle"""
 

@@ -6,7 +6,8 @@ import importlib
 from functools import cache
 
 from attnhub_contracts import FEATURES
-from attnhub_contracts.conformance.catalogue import CASES
+from attnhub_contracts.conformance.cases import TIERS, in_tier
+from attnhub_contracts.conformance.catalogue import ALL, CASES
 from attnhub_contracts.conformance.outcome import Outcome
 from attnhub_contracts.conformance.runner import run_case, runs
 from attnhub_contracts.conformance.subject import Subject, of_backend
@@ -64,7 +65,13 @@ def test_every_argument_shape_and_gradient_word_is_needed_by_some_case() -> None
 
 
 def test_ids_are_unique() -> None:
-    assert len({case.id for case in CASES}) == len(CASES)
+    assert len({case.id for case in ALL}) == len(ALL)
+
+
+def test_each_tier_holds_the_quicker_ones() -> None:
+    gate, full, stress = ({case.id for case in in_tier(ALL, tier)} for tier in TIERS)
+    assert gate < full < stress
+    assert full == {case.id for case in CASES}
 
 
 def test_an_outcome_is_plain_data() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from attnhub_contracts.conformance import edits
 from attnhub_contracts.conformance.cases import Case, Sizes, coin, fixed, holes, normal
 from attnhub_contracts.conformance.quick import quick
+from attnhub_contracts.conformance.stress import stress
 from attnhub_contracts.features import DTYPES
 
 SQUARE = Sizes(T=7)
@@ -432,6 +433,7 @@ def _marked(case: Case) -> Case:
     return replace(case, transformed=True) if case.id in _TRANSFORMED else case
 
 
+#: The cases of the gate tier and of the full one.
 CASES = tuple(
     _marked(case)
     for section in (
@@ -453,3 +455,6 @@ CASES = tuple(
     )
     for case in section()
 )
+
+#: With those of the stress tier, which no test of the suite itself has time for.
+ALL = (*CASES, *stress())

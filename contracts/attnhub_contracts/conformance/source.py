@@ -19,7 +19,7 @@ class Source:
     #: What it is called with: anything that JSON holds.
     arguments: tuple[Any, ...] = ()
     #: The `Case`s that runs are looked up in, by id.
-    cases: str = "attnhub_contracts.conformance.catalogue:CASES"
+    cases: str = "attnhub_contracts.conformance.catalogue:ALL"
     #: A function of a `Subject` and a `Run` that returns an `Outcome`.
     check: str = "attnhub_contracts.conformance.runner:run_case"
 

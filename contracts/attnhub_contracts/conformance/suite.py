@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from attnhub_contracts.backend import Backend, Device, Refusal
 from attnhub_contracts.conformance.cases import in_tier
-from attnhub_contracts.conformance.catalogue import CASES
+from attnhub_contracts.conformance.catalogue import ALL
 from attnhub_contracts.conformance.clauses import CLAUSES
 from attnhub_contracts.conformance.drivers import driver
 from attnhub_contracts.conformance.isolation import isolated
@@ -75,11 +75,11 @@ class Suite:
             if mode not in available:
                 accepted = f"for {self.subject.framework}, {', '.join(available)} is accepted"
                 raise ArgumentError(f"`modes` holds {mode!r}; {accepted}.")
-        planned = runs(self.subject, in_tier(CASES, self.tier), self.modes)
+        planned = runs(self.subject, in_tier(ALL, self.tier), self.modes)
         chosen = tuple(run for run in planned if self.pattern in run.id)
         if not chosen:
             asked = f"tier {self.tier!r}, `pattern` {self.pattern!r}, `modes` {self.modes}"
-            raise ArgumentError(f"no run of {self.subject.name} has {asked}; an id is like {CASES[0].id!r}.")
+            raise ArgumentError(f"no run of {self.subject.name} has {asked}; an id is like {ALL[0].id!r}.")
         return chosen
 
     def faults(self) -> tuple[Fault, ...]:
@@ -92,7 +92,7 @@ class Suite:
             said = f"{name} cannot be tested on platform {platform!r}: {absence.removesuffix('.')}."
             untested = "Nothing was tested, and what is untested does not pass."
             return (Fault(f"no_{platform}", "untested", f"{said} {untested}"),)
-        ids = [run.id for run in runs(self.subject, CASES)] if self.waivers else []
+        ids = [run.id for run in runs(self.subject, ALL)] if self.waivers else []
         idle = [waiver for waiver in self.waivers if not any(waiver.covers(run_id) for run_id in ids)]
         texts = apply([], idle, date.min).faults
         return tuple(Fault(f"waiver_{i}", "idle waiver", text) for i, text in enumerate(texts))
