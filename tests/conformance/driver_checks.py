@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -80,6 +82,44 @@ def the_arrays_of_a_case_are_out_of_a_subjects_reach(framework: str) -> None:
     given, untouched = call(), call()
     driver(framework).forward(lambda a: a["query"].__imul__(2), given, "eager")
     assert np.array_equal(given.arguments["query"], untouched.arguments["query"])
+
+
+@check("numpy")
+def numpy_runs_where_it_is(framework: str) -> None:
+    with driver(framework).on("cpu"):
+        an_answer_is_that_of_this_call(framework)
+
+
+@check("torch")
+def torch_makes_its_arrays_on_the_platform(framework: str) -> None:
+    with driver(framework).on("meta"):  # a device that every machine has
+        assert _place_of_query(framework) == "meta"
+    assert _place_of_query(framework) == "cpu"
+
+
+@check("jax")
+def jax_makes_its_arrays_on_the_platform(framework: str) -> None:
+    """Two devices of the CPU, if there were two, would be one platform: so JAX is told that its own is another."""
+    import jax
+
+    device = jax.devices("cpu")[0]
+    with mock.patch.object(jax, "default_backend", return_value="tpu"), driver(framework).on("cpu"):
+        assert jax.config.jax_default_device is device
+        assert _place_of_query(framework) == str(device)
+    with driver(framework).on("cpu"):  # where arrays go anyway nothing is set
+        assert jax.config.jax_default_device is None
+
+
+def _place_of_query(framework: str) -> str:
+    seen: list[str] = []
+
+    def attend(a: dict[str, Any]) -> Any:
+        seen.append(str(a["query"].device))
+        raise InterruptedError
+
+    with contextlib.suppress(InterruptedError):
+        driver(framework).forward(attend, call(), "eager")
+    return seen[0]
 
 
 # Gradients

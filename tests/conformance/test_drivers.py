@@ -169,12 +169,27 @@ def always(value: Any) -> Any:
     return lambda true: lambda *arguments: value
 
 
+def nowhere(true: Any) -> Any:
+    return lambda platform: contextlib.nullcontext()
+
+
+def raising(true: Any) -> Any:
+    @contextlib.contextmanager
+    def on(platform: str) -> Any:
+        with true(platform):
+            raise AssertionError(platform)
+            yield
+
+    return on
+
+
 def no_float64(true: Any) -> Any:
     return lambda call: contextlib.nullcontext()
 
 
 #: Module, function, how it is corrupted, the check that fails.
 CORRUPTIONS = [
+    (jax_driver, "on", nowhere, "jax_makes_its_arrays_on_the_platform jax"),
     (jax_driver, "forward", stale, "an_answer_is_that_of_this_call jax"),
     (jax_driver, "backward", identity_vjp, "gradients_are_right_under_every_mode jax"),
     (jax_driver, "backward", ones, "cotangents_are_those_of_the_case jax"),
@@ -191,6 +206,7 @@ CORRUPTIONS = [
     (jax_driver, "_array", cut_to_32_bits, "every_argument_arrives_and_answers_are_right jax"),
     (jax_driver, "_holds_float64", always(True), "every_argument_arrives_and_answers_are_right jax"),
     (jax_driver, "_float64_if_needed", no_float64, "every_argument_arrives_and_answers_are_right jax"),
+    (torch_driver, "on", nowhere, "torch_makes_its_arrays_on_the_platform torch"),
     (torch_driver, "forward", stale, "an_answer_is_that_of_this_call torch"),
     (torch_driver, "forward", with_gradients, "forward_runs_without_gradients_and_backward_with torch"),
     (torch_driver, "backward", identity_vjp, "gradients_are_right_under_every_mode torch"),
@@ -213,6 +229,7 @@ CORRUPTIONS = [
     (torch_driver, "overwritten", nothing_overwritten, "what_a_subject_writes_is_reported torch"),
     (drivers, "_is_same", always(True), "what_a_subject_writes_is_reported torch"),
     (drivers, "_is_same", always(False), "every_argument_arrives_and_answers_are_right numpy"),
+    (numpy_driver, "on", raising, "numpy_runs_where_it_is numpy"),
     (numpy_driver, "forward", stale, "an_answer_is_that_of_this_call numpy"),
     (numpy_driver, "forward", uncopied, "the_arrays_of_a_case_are_out_of_a_subjects_reach numpy"),
     (numpy_driver, "backward", always(Answer(None, None, {})), "numpy_has_no_gradients numpy"),

@@ -31,6 +31,8 @@ from tools import mutant_table, pages
 
 KILLERS = mutant_table.committed()
 
+DIES = "test_a_mutant_dies_by_the_case_that_is_said_to_kill_it"
+
 #: More than this many are shared out to two processes: a mutant costs a compiler half a second to three.
 MANY = 30
 
@@ -43,7 +45,7 @@ def deaths() -> list[Any]:
 @pytest.fixture(scope="module")
 def outcomes(request: pytest.FixtureRequest) -> dict[tuple[str, Way], Outcome]:
     """What became of every mutant that this session asks for."""
-    asked = [item.callspec.params for item in request.session.items if "outcomes" in getattr(item, "fixturenames", ())]
+    asked = [item.callspec.params for item in request.session.items if getattr(item, "originalname", "") == DIES]
     tries = [(it["name"], it["way"], KILLERS[it["name"]][str(it["way"])]) for it in asked]
     if len(tries) <= MANY or "PYTEST_XDIST_WORKER" in os.environ:
         return {}
