@@ -209,6 +209,7 @@ def test_making_the_subject_does_not_count_as_the_first_run() -> None:
     assert [outcome.verdict for outcome in outcomes] == ["pass"]
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_the_child() -> None:
     alarm = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     alarm.start()

@@ -292,6 +292,7 @@ def test_a_backend_that_is_not_for_this_machine_is_refused(refusal, install):
     assert "cannot be checked on platform 'cpu': no acme chip found" in said
 
 
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("options", [[], ["--in-process"]], ids=["child", "in process"])
 def test_ctrl_c_shows_and_writes_what_was_found_and_exits_with_130(tmp_path, options):
     (tmp_path / "my_kernels.py").write_text(
