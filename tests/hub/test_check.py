@@ -293,7 +293,7 @@ def test_a_backend_that_is_not_for_this_machine_is_refused(refusal, install):
 
 
 @pytest.mark.usefixtures("ctrl_c")
-@pytest.mark.parametrize("options", [[], ["--in-process"]], ids=["child", "in process"])
+@pytest.mark.parametrize("options", [["--jobs", "1"], ["--in-process"]], ids=["child", "in process"])
 def test_ctrl_c_shows_and_writes_what_was_found_and_exits_with_130(tmp_path, options):
     (tmp_path / "my_kernels.py").write_text(
         WRONG_FUNCTIONS
