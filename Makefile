@@ -5,7 +5,7 @@ VENV ?= .venv
 QUERY ?= array library with automatic differentiation
 PYTEST_ARGS ?=
 
-BACKENDS := numpy_reference jax_xla torch_sdpa
+BACKENDS := numpy_reference jax_xla torch_sdpa jax_splash
 # What `make conformance` keeps: a JSON, a JUnit and an HTML report of each backend, and the records.
 REPORTS := build/conformance
 

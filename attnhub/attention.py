@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 import weakref
 from collections import deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
 
-from attnhub import compiling, registry, settings
+from attnhub import compiling, lowering, registry, settings
 from attnhub.explanation import Explanation
+from attnhub.integrations import torch as torch_integration
 from attnhub.plan_key import plan_key
 from attnhub.settings import Spec, make_spec
 from attnhub.standins import stand_in, stand_ins
@@ -45,6 +45,7 @@ def get(
     fallback: str | None = None,
     verify: str | None = None,
     allow_failing: bool = False,
+    device_kind: str | None = None,
 ) -> Handle:
     """Return attention as a callable, with the contract's arguments (`help(attnhub.get())` shows them).
 
@@ -62,14 +63,17 @@ def get(
             refuses what failed; "require" refuses whatever has no full-tier record; "off" does not ask. None leaves it
             to `attnhub.override`, then to ATTNHUB_VERIFY, then takes "gate".
         allow_failing: True lets a backend that failed serve where no other does.
+        device_kind: a TPU to compile ahead of time for on a host that has none: "v4", "v5e", "v5p", "v6e", "tpu7x", or
+            a `device_kind` of JAX. Such a handle is to be traced, and lowered for "tpu". Not needed where the traced
+            arrays are on a mesh of such devices.
 
     Returns:
         A handle: hashable, picklable, deep-copyable; equal requests give the same object.
 
     Raises:
-        ArgumentError: an unknown platform, framework, policy or word; the message suggests the nearest.
+        ArgumentError: an unknown platform, framework, policy, word or kind; the message suggests the nearest.
     """
-    return _handle(make_spec(platform, backend, framework, need, relax, fallback, verify, allow_failing))
+    return _handle(make_spec(platform, backend, framework, need, relax, fallback, verify, allow_failing, device_kind))
 
 
 class Handle:
@@ -120,8 +124,7 @@ class Handle:
             "precision": precision,
             "layout": layout,
         }
-        torch = sys.modules.get("torch")
-        if torch is not None and torch.compiler.is_compiling():
+        if framework_of(query) == "torch" and torch_integration.is_compiling():
             return compiling.attend(self._token, self._spec.needs, query, key, value, arguments)
         plan = self._plan(query, key, value, arguments)
         return plan.run(
@@ -155,7 +158,7 @@ class Handle:
         framework = self._spec.framework or framework_of(query)
         triple = [stand_in(name, x, framework) for name, x in (("query", query), ("key", key), ("value", value))]
         bound = bind(*triple, **stand_ins(arguments, framework), needs=self._spec.needs)
-        return registry.settle(self._spec, bound, settings.ambient())[0]
+        return lowering.settle(self._spec, bound, settings.ambient())[0]
 
     def using(self, **changes: Any) -> Handle:
         """Return the handle that `get` gives for this one's request with `changes`: `using(backend="jax_xla")`."""
@@ -188,7 +191,7 @@ class Handle:
         self, query: Any, key: Any, value: Any, arguments: dict[str, Any], around: settings.Ambient
     ) -> _Plan:
         bound = bind(query, key, value, **arguments, needs=self._spec.needs)
-        explanation, run = registry.settle(self._spec, bound, around)
+        explanation, run = lowering.settle(self._spec, bound, around)
         if run is None:
             raise cast(Exception, explanation.error)
         registry.say_choice(explanation)
@@ -235,6 +238,7 @@ def explain(
     fallback: str | None = None,
     verify: str | None = None,
     allow_failing: bool = False,
+    device_kind: str | None = None,
     **arguments: Any,
 ) -> Explanation:
     """Return `get(platform, ...).explain(query, key, value, ...)`: who would serve this call, and why."""
@@ -247,6 +251,7 @@ def explain(
         fallback=fallback,
         verify=verify,
         allow_failing=allow_failing,
+        device_kind=device_kind,
     )
     return handle.explain(query, key, value, **arguments)
 

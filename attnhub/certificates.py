@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attnhub import environment, records, registry
-from attnhub_contracts import Device, RecordError
+from attnhub import discovery, environment, evidence, records
+from attnhub.evidence import Sight
+from attnhub_contracts import RecordError
 from attnhub_contracts.backend import PLATFORMS
 from attnhub_contracts.record import Finding, Key, Record
 
@@ -23,6 +24,11 @@ class Certificate:
     status: str
     detail: str = ""
 
+    @property
+    def evidence(self) -> str:
+        """How its findings were seen: "run", "interpreted" or "compiled"."""
+        return ", ".join(sorted({finding.evidence for finding in self.record.findings})) if self.record else ""
+
     def counts(self) -> dict[str, int]:
         """Return how many cells passed, failed, and are untested."""
         verdicts = [] if self.record is None else [finding.verdict for finding in self.record.findings]
@@ -32,6 +38,7 @@ class Certificate:
         """Return plain data, for JSON."""
         r = self.record
         about = {} if r is None else {"created": r.created, "tier": r.tier, "key": vars(r.key)}
+        about |= {"evidence": self.evidence} if r is not None else {}
         cells = [] if r is None else [_plain(finding) for finding in r.findings]
         return {"path": str(self.path), "status": self.status, "detail": self.detail, **about, "cells": cells}
 
@@ -115,13 +122,13 @@ def _names(key: Key) -> tuple[str, str]:
 
 
 def _keys_here() -> Iterator[Key]:
-    for registration in registry.backends():
+    for registration in discovery.registrations():
         if registration.backend is None:
             continue
         for platform in (p for p in PLATFORMS if p in registration.backend.platforms):
-            found = registry.probe(registration.qualified, platform)
-            if isinstance(found, Device):
-                yield environment.key_of(registration, found)
+            found = evidence.sight_of(registration, platform)
+            if isinstance(found, Sight):
+                yield environment.key_of(registration, found.device)
 
 
 def _plain(finding: Finding) -> dict[str, Any]:

@@ -14,9 +14,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from attnhub import discovery, environment, records, registry
+from attnhub import discovery, environment, records
 from attnhub.discovery import Registration
+from attnhub.evidence import Sight, best_sight_of, sight_of
 from attnhub.reports.result import Result
+from attnhub.settings import check_platform
 from attnhub_contracts import ArgumentError, Backend, Refusal, UnknownBackendError
 from attnhub_contracts.arrays import FRAMEWORKS
 from attnhub_contracts.conformance import isolation
@@ -35,8 +37,6 @@ from attnhub_contracts.conformance.waiving import apply
 from attnhub_contracts.record import Record, Tier
 from attnhub_contracts.waivers import Waiver
 
-#: Where the suite's drivers make their arrays.
-_PLATFORM = "cpu"
 _SOURCE = "the command line"
 
 
@@ -53,6 +53,8 @@ class Asked:
     framework: str = ""
     signature: str = "attnhub"
     strict: bool = False
+    #: Of backends: "cpu", "gpu" or "tpu"; "" is the best that each has here.
+    platform: str = ""
 
     @property
     def is_partial(self) -> bool:
@@ -71,18 +73,21 @@ class Check:
 
     name: str
     subject: Subject
-    #: None for a function.
+    #: Both None for a function.
     registration: Registration | None
+    sight: Sight | None
     planned: tuple[Run, ...]
     asked: Asked
 
     def outcomes(self, *, in_process: bool, seconds: float, jobs: int = 1) -> Iterator[Outcome]:
         """Yield what becomes of each run: in `jobs` child processes, with `seconds` per run, unless that cannot be."""
-        why = "asked for" if in_process else isolation.cannot_isolate()
+        why = "asked for" if in_process else isolation.cannot_isolate() or isolation.keeps_device(self.subject)
         if why:
             return isolation.in_process(self.subject, self.planned, why)
-        arguments = (self.name, self.asked.framework, self.asked.signature)
-        source = Source("attnhub.checking:find_subject", arguments)
+        platform = "" if self.sight is None else self.sight.platform
+        arguments = (self.name, self.asked.framework, self.asked.signature, platform)
+        variables = dict(isolation.CPU_ALONE) if self.subject.framework == "jax" else {}
+        source = Source("attnhub.checking:find_subject", arguments, variables=variables)
         return side_by_side(self.planned, partial(isolation.isolated, source, seconds=seconds), jobs)
 
     def result(self, made: Iterable[Outcome], started: str) -> Result:
@@ -94,6 +99,9 @@ class Check:
         return Result(
             name=self.name,
             framework=self.subject.framework,
+            platform=self.subject.platform,
+            evidence=self.subject.evidence,
+            device="" if self.sight is None else self.sight.device.kind,
             signature="" if self.registration else self.asked.signature,
             selection=str(self.asked),
             partial=self.asked.is_partial,
@@ -102,7 +110,7 @@ class Check:
             versions=self._versions(),
             outcomes=outcomes,
             tallies=by_clause(outcomes),
-            findings=findings(outcomes),
+            findings=findings(outcomes, self.subject.evidence),
             faults=(*held.faults, *self._idle(waivers)),
             waived=tuple(after for before, after in zip(found, held.outcomes, strict=True) if before is not after),
         )
@@ -116,14 +124,13 @@ class Check:
             OSError: the folder of records cannot be written to.
         """
         tier = self.asked.tier
-        if self.registration is None or self.asked.is_partial or len(made) < len(self.planned) or tier == "gate":
+        if self.registration is None or self.sight is None:
             return None
-        device = registry.probe(self.registration.qualified, _PLATFORM)
-        if isinstance(device, Refusal):
+        if self.asked.is_partial or len(made) < len(self.planned) or tier == "gate":
             return None
-        key = environment.key_of(self.registration, device)
+        key = environment.key_of(self.registration, self.sight.device)
         thorough: Tier = "stress" if tier == "stress" else "full"
-        return records.save(Record(key, started, findings(made), thorough))
+        return records.save(Record(key, started, findings(made, self.subject.evidence), thorough))
 
     def _idle(self, waivers: tuple[Waiver, ...]) -> tuple[str, ...]:
         """Say which waivers cover no case of any tier."""
@@ -145,57 +152,66 @@ def prepare(names: Iterable[str], asked: Asked) -> tuple[Check, ...]:
     """Find every subject and plan its runs, so that whatever is wrong with what was asked shows before any is made.
 
     Raises:
-        UnknownBackendError: no such backend, module or function, or a backend that does not run on the CPU here.
-        ArgumentError: an unknown tier, mode, framework or signature; a pattern that nothing matches.
+        UnknownBackendError: no such backend, module or function, or a backend that cannot be seen at work here.
+        ArgumentError: an unknown tier, mode, framework, signature or platform; a pattern that nothing matches.
         PluginError: a backend's plugin is broken.
     """
     return tuple(_prepare(name, asked) for name in dict.fromkeys(names))
 
 
-def here() -> tuple[list[str], list[str]]:
-    """Return the names of all backends that run on the CPU here, and a line for each that does not.
+def here(platform: str = "") -> tuple[list[str], list[str]]:
+    """Return the names of all backends that can be seen at work here, and a line for each that cannot.
+
+    `platform` is the only one that counts; "" is any.
 
     Raises:
         UnknownBackendError: there is none.
     """
     names, others = [], []
     for r in discovery.registrations():
-        absence = r.problem or _absence(r)
+        absence = r.problem or _absence(r, platform)
         if absence:
             others.append(f"{r.name}: {absence}")
         else:
             names.append(r.qualified if r.clashes else r.name)
     if not names:
-        raise UnknownBackendError(f"no backend runs on platform {_PLATFORM!r} here: {'; '.join(others) or 'none is'}.")
+        on = f" on platform {platform!r}" if platform else ""
+        raise UnknownBackendError(f"no backend runs{on} here: {'; '.join(others) or 'none is'}.")
     return names, others
 
 
-def find_subject(name: str, framework: str = "", signature: str = "attnhub") -> Subject:
-    """Return the backend called `name`, or the function `module:function`, on the CPU.
+def find_subject(name: str, framework: str = "", signature: str = "attnhub", platform: str = "") -> Subject:
+    """Return the backend called `name`, or the function `module:function` on the CPU.
+
+    A backend whose device is not here is interpreted where it can be.
 
     Args:
         name: a backend's, bare or as `distribution:name`, or an import path; modules of the working folder count.
         framework: whose arrays a function takes; "" is what its signature says.
         signature: the convention that a function is called by.
+        platform: of a backend; "" is the best that it has here.
 
     Raises:
-        UnknownBackendError: no such backend, module or function, or a backend that does not run on the CPU here.
+        UnknownBackendError: no such backend, module or function, or a backend that cannot be seen at work here.
         ArgumentError: a function of an unknown framework or signature, or something that cannot be called.
         PluginError: the backend's plugin is broken.
     """
     registration = _registration(name)
     if registration is None:
+        if platform not in ("", "cpu"):
+            raise ArgumentError(f"{name!r} is a function, and `--platform` is {platform!r}: functions run on the CPU.")
         library = _framework(name, framework, signature)
-        return of_function(name, adapt(_function(name), signature), library, _PLATFORM)
-    if absence := _absence(registration):
-        raise UnknownBackendError(f"{name!r} cannot be checked on platform {_PLATFORM!r}: {absence}.")
+        return of_function(name, adapt(_function(name), signature), library)
+    sight = _seen(registration, name, platform)
     assert registration.backend is not None  # `find` raises for broken ones
-    return of_backend(registration.backend, _PLATFORM)
+    return of_backend(registration.backend, sight.platform, interpreted=sight.evidence == "interpreted")
 
 
 def _prepare(name: str, asked: Asked) -> Check:
-    subject = find_subject(name, asked.framework, asked.signature)
-    return Check(name, subject, _registration(name), _plan(subject, asked), asked)
+    registration = _registration(name)
+    sight = None if registration is None else _seen(registration, name, asked.platform)
+    subject = find_subject(name, asked.framework, asked.signature, asked.platform)
+    return Check(name, subject, registration, sight, _plan(subject, asked), asked)
 
 
 def _plan(subject: Subject, asked: Asked) -> tuple[Run, ...]:
@@ -225,10 +241,24 @@ def _registration(name: str) -> Registration | None:
         raise UnknownBackendError(f"{error}{hint}") from None
 
 
-def _absence(registration: Registration) -> str:
-    """Return why a backend cannot be asked here, "" if it can."""
-    found = registry.probe(registration.qualified, _PLATFORM)
+def _seen(registration: Registration, name: str, platform: str) -> Sight:
+    found = _look(registration, platform)
+    if isinstance(found, Refusal):
+        on = f" on platform {platform!r}" if platform else " here"
+        raise UnknownBackendError(f"{name!r} cannot be checked{on}: {str(found).removesuffix('.')}.")
+    return found
+
+
+def _absence(registration: Registration, platform: str) -> str:
+    """Return why a backend cannot be seen at work here, "" if it can."""
+    found = _look(registration, platform)
     return str(found) if isinstance(found, Refusal) else ""
+
+
+def _look(registration: Registration, platform: str) -> Sight | Refusal:
+    if not platform:
+        return best_sight_of(registration)
+    return sight_of(registration, check_platform("--platform", platform, allow_auto=False))
 
 
 def _function(name: str) -> Any:

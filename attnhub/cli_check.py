@@ -56,6 +56,9 @@ def run_check(
     tier: Annotated[str, typer.Option(help="How much to run: gate, full or stress.")] = "full",
     mode: Annotated[list[str], typer.Option(help="A way to run (eager, jit, compile...); all if left out.")] = [],  # noqa: B006
     pattern: Annotated[str, typer.Option("-k", help="Only runs whose id contains this.")] = "",
+    platform: Annotated[
+        str, typer.Option(help="cpu, gpu or tpu; the best that each backend has here, if left out.")
+    ] = "",
     strict: Annotated[bool, typer.Option("--strict", help="Fail also where more is right than is claimed.")] = False,
     json: Annotated[str, typer.Option(metavar="FILE", help="Write everything as JSON; - is standard output.")] = "",
     junit: Annotated[str, typer.Option(metavar="FILE", help="Write JUnit XML, for CI systems.")] = "",
@@ -66,7 +69,10 @@ def run_check(
         bool, typer.Option("--in-process", help="Use no child process: a crash or a hang then ends everything.")
     ] = False,
 ) -> None:
-    """Run the conformance suite, on the CPU, on backends or on any function that attends.
+    """Run the conformance suite on backends, or on any function that attends.
+
+    A backend whose device is not here is interpreted on the CPU, if it has a way to be: the reports then say
+    "interpreted" instead of "run", and nothing counts as seen on the device.
 
     Exit status: 0 all is right, 1 something failed or was not tested, 2 it could not begin or not write a report,
     130 it was stopped by Ctrl-C, after what was found so far.
@@ -77,8 +83,8 @@ def run_check(
         raise ArgumentError(f"`--timeout` is {timeout:g}; more than 0 seconds are accepted.")
     from attnhub import checking  # it needs NumPy, which no other command does
 
-    asked = checking.Asked(tier, tuple(mode), pattern, framework, signature, strict)
-    wanted, left_out = (names, []) if names else checking.here()
+    asked = checking.Asked(tier, tuple(mode), pattern, framework, signature, strict, platform)
+    wanted, left_out = (names, []) if names else checking.here(platform)
     checks = checking.prepare(wanted, asked)
     for line in left_out:
         typer.echo(f"not checked: {line}", err=True)

@@ -49,7 +49,7 @@ def show_record(
         return
     for certificate in found:
         if certificate.record is not None:
-            Console().print(_cells(certificate.record))
+            Console().print(_cells(certificate.record, certificate.evidence))
 
 
 @app.command("export")
@@ -82,19 +82,21 @@ def import_records(
 
 
 def _overview(found: list[Certificate]) -> Table:
-    table = Table("backend", "platform", "tier", "made", "cells", "here", title=str(records.folder()))
+    table = Table("backend", "platform", "evidence", "tier", "made", "cells", "here", title=str(records.folder()))
     for c in found:
         if c.record is None:
-            table.add_row("?", "", "", "", "", f"{c.status}: {c.detail}")
+            table.add_row("?", "", "", "", "", "", f"{c.status}: {c.detail}")
             continue
         counts = ", ".join(f"{n} {verdict}" for verdict, n in c.counts().items() if n)
         here = f"{c.status}: {c.detail}" if c.detail else c.status
-        table.add_row(c.record.key.backend, c.record.key.platform, c.record.tier, c.record.created, counts, here)
+        key, tier, made = c.record.key, c.record.tier, c.record.created
+        table.add_row(key.backend, key.platform, c.evidence, tier, made, counts, here)
     return table
 
 
-def _cells(record: Record) -> Table:
-    title = f"{record.key.backend} {record.key.backend_version} on {record.key.device_kind}, {record.tier} tier"
+def _cells(record: Record, evidence: str) -> Table:
+    about = f"{record.key.backend} {record.key.backend_version} for {record.key.platform}"
+    title = f"{about}, {evidence} ({record.key.device_kind}), {record.tier} tier"
     table = Table("feature", *DTYPES, title=title, caption="forward / backward; - is untested")
     for feature in sorted({f.cell.feature for f in record.findings}, key=lambda word: (word != PLAIN, word)):
         table.add_row(feature, *(_cell(record, feature, dtype) for dtype in DTYPES))

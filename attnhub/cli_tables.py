@@ -78,6 +78,7 @@ def of_check(result: Result) -> tuple[Text | Table, ...]:
         untested = Text(str(t.untested), style="yellow" if t.untested else "dim")
         table.add_row(t.clause, t.title, *map(str, counts), failed, untested, ratio(t.worst))
     head = Text(legal(result.headline()), style=f"bold {_VERDICT[result.verdict]}")
+    table.caption, table.caption_justify = f"evidence: {result.seen}", "left"
     return head, table, *(Text(legal(line), style="red") for line in _failures(result))
 
 

@@ -34,6 +34,7 @@ class _Serving:
     limits: Limits
     capability: str
     platform: str
+    device_kind: str
     #: What to pass over where its limits are exceeded.
     bar: str
 
@@ -72,7 +73,8 @@ def attend(token: str, needs: tuple[str, ...], query: Any, key: Any, value: Any,
     while not serving.limits.admit(request):
         passed = passed + serving.bar + ","
         serving = getattr(_SLOTS, _choose(token, request.dtype, words, place, passed))
-    return serving.prepare(request.serve_by(capability=serving.capability, platform=serving.platform))(arrays)
+    marked = request.serve_by(capability=serving.capability, platform=serving.platform, device_kind=serving.device_kind)
+    return serving.prepare(marked)(arrays)
 
 
 @_constant_under_dynamo
@@ -94,7 +96,8 @@ def _choose(token: str, dtype: str, words: str, place: str, passed: str) -> str:
     prepare = registry.load(chosen.qualified)
     name = chosen.capability.name
     bar = registry.bar_of(chosen.qualified, name)
-    return _slot(_Serving(prepare, chosen.capability.limits, name, explanation.platform, bar))
+    kind = "" if chosen.device is None else chosen.device.kind
+    return _slot(_Serving(prepare, chosen.capability.limits, name, explanation.platform, kind, bar))
 
 
 @_constant_under_dynamo

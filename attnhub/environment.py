@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from attnhub.discovery import Registration
 from attnhub_contracts import CONTRACT_VERSION, Device
-from attnhub_contracts.record import Key
+from attnhub_contracts.record import INTERPRETER, Key
 
 #: Variables that change what kernels compute, or which of them run.
 _VARIABLES: Final = (
@@ -48,7 +48,7 @@ def key_of(registration: Registration, device: Device) -> Key:
         libraries={name: _version(name) for name in backend.libraries},
         platform=device.platform,
         device_kind=device.kind,
-        driver=device.driver or (_processor() if device.platform == "cpu" else ""),
+        driver=device.driver or (_processor() if device.platform == "cpu" or device.kind == INTERPRETER else ""),
         numerics={**_variables(), **_settings(backend.framework)},
     )
 

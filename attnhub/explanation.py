@@ -28,6 +28,10 @@ class Explanation:
     broken: tuple[str, ...] = ()
     #: True where the platform asked for is not here and the handle's `fallback` was taken.
     fell_back: bool = False
+    #: The kind of device that it was traced for without one here; "" where the device is here.
+    target: str = ""
+    #: In a trace that does not tell its platform: those whose choice is another, taken if it is lowered for them.
+    elsewhere: tuple[Explanation, ...] = ()
 
     @property
     def why(self) -> str:
@@ -43,13 +47,19 @@ class Explanation:
         return {
             "contract": CONTRACT_VERSION,
             "call": describe_call(self.request),
-            "platform": {"asked": self.platform_asked, "is": self.platform, "source": self.platform_source},
+            "platform": {
+                "asked": self.platform_asked,
+                "is": self.platform,
+                "source": self.platform_source,
+                "target": self.target or None,
+            },
             "backend_source": self.backend_source,
             "chosen": self.chosen.name if self.chosen else None,
             "why": self.why,
             "error": None if self.error is None else {"type": type(self.error).__name__, "message": str(self.error)},
             "candidates": [_candidate_dict(c, c is self.chosen) for c in self.ordered()],
             "broken": list(self.broken),
+            "elsewhere": {other.platform: other.chosen.name for other in self.elsewhere if other.chosen},
         }
 
     def ordered(self) -> tuple[Candidate, ...]:
@@ -59,6 +69,7 @@ class Explanation:
     def __str__(self) -> str:
         lines = [self._headline(), f"  call      {describe_call(self.request)}", f"  platform  {self._platform()}"]
         lines.append(f"  backend   {self.why}")
+        lines.extend(f"  lowered   for {o.platform}: {_title(o.chosen)}" for o in self.elsewhere if o.chosen)
         width = max((len(_title(c)) for c in self.candidates), default=0)
         for candidate in self.ordered():
             reasons = [str(r) for r in candidate.refusals] or [_standing(candidate, candidate is self.chosen)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from attnhub_contracts import RecordError
-from attnhub_contracts.record import Finding, Key, Record, Tier
+from attnhub_contracts.record import INTERPRETER, Finding, Key, Record, Tier
 
 FOLDER_VARIABLE: Final = "ATTNHUB_RECORDS"
 
@@ -130,9 +130,15 @@ def _stale(key: Key) -> list[str]:
         paths = folder().glob(f"{key.backend}-{key.platform}-*.json")
         for path in sorted(paths, key=lambda path: path.stat().st_mtime, reverse=True):
             record = _read(path).record
-            if record is not None and record.key.distribution == key.distribution:
+            if record is not None and _is_comparable(record.key, key):
                 return [f"the record of {record.created} is stale: {_first(record.key.differences(key))}"]
     return []
+
+
+def _is_comparable(one: Key, other: Key) -> bool:
+    """Tell whether two keys are of the same backend, run or interpreted both."""
+    interpreted = {key.device_kind == INTERPRETER for key in (one, other)}
+    return one.distribution == other.distribution and len(interpreted) == 1
 
 
 def _first(differences: list[str]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
 
-from attnhub import discovery, environment, errors_of_choice, frameworks, gate, selection, settings, verification
+from attnhub import discovery, environment, errors_of_choice, gate, selection, settings, verification
 from attnhub.discovery import Registration
 from attnhub.explanation import Explanation, describe_call
 from attnhub.frameworks import Place
@@ -31,6 +31,7 @@ from attnhub_contracts import (
     UntestedWarning,
 )
 from attnhub_contracts.backend import PLATFORMS
+from attnhub_contracts.devices import device_of, target_of
 
 log = logging.getLogger("attnhub")
 
@@ -46,30 +47,42 @@ def backends() -> tuple[Registration, ...]:
     return discovery.registrations()
 
 
-def settle(spec: Spec, bound: Bound, around: Ambient) -> tuple[Explanation, Run | None]:
-    """Decide who serves a call and prepare it; where nobody does, the explanation holds the error to raise.
+def settle(
+    spec: Spec, bound: Bound, place: Place, around: Ambient, *, gated: bool = True
+) -> tuple[Explanation, Run | None]:
+    """Decide who serves a call at a place and prepare it; where nobody does, the explanation holds the error to raise.
 
     A backend that refuses at `prepare`, or fails there, is one more refusal, and the choice is made again.
+    Unless it is `gated`, records alone count.
     """
-    place = frameworks.place_of(bound.arrays)
     failures: dict[str, Refusal] = {}
     while True:
-        explanation = decide(spec, bound.request, place, around, failures)
+        explanation = decide(spec, bound.request, place, around, failures, gated=gated)
         chosen = explanation.chosen
         if chosen is None or chosen.capability is None:
             return explanation, None
-        request = bound.request.serve_by(capability=chosen.capability.name, platform=explanation.platform)
+        kind = "" if chosen.device is None else chosen.device.kind
+        request = bound.request.serve_by(
+            capability=chosen.capability.name, platform=explanation.platform, device_kind=kind
+        )
         run = prepare(chosen, request, failures)
         if run is not None:
             return explanation, _guarded(run, chosen)
 
 
 def decide(
-    spec: Spec, request: Request, place: Place, around: Ambient, failures: Failures, *, same_thread: bool = False
+    spec: Spec,
+    request: Request,
+    place: Place,
+    around: Ambient,
+    failures: Failures,
+    *,
+    same_thread: bool = False,
+    gated: bool = True,
 ) -> Explanation:
     """Hold every backend against a request and choose; touches devices through `probe` and the gate only.
 
-    `same_thread` keeps the gate on the caller's thread.
+    `same_thread` keeps the gate on the caller's thread; without `gated` none is run.
 
     Raises:
         ArgumentError: the handle was made for another framework; the environment names an unknown policy.
@@ -85,13 +98,13 @@ def decide(
     wanted = settings.asked_platform(spec, around)
     only = discovery.find(named.value, named.source) if named.value else None
     off = _disabled(around, only if named.source != f"named by {settings.BACKEND_VARIABLE}" else None)
-    resolution = resolve_platform(wanted, place, request.framework, spec.fallback)
+    resolution = resolve_platform(wanted, place, request.framework, spec.fallback, spec.device_kind)
     candidates = tuple(
-        _examine(r, request, resolution.platform, _set_aside(r, named, only, off, failures), failures)
+        _examine(r, request, resolution, _set_aside(r, named, only, off, failures), failures)
         for r in discovery.registrations()
         if r.backend is not None
     )
-    policy = Policy(settings.asked_verify(spec, around), spec.allow_failing, same_thread)
+    policy = Policy(settings.asked_verify(spec, around), spec.allow_failing, same_thread, gated, resolution.target)
     chosen = None
     if not resolution.error:
         known = {r.qualified: r for r in discovery.registrations()}
@@ -111,6 +124,7 @@ def decide(
         error=error,
         broken=broken,
         fell_back=resolution.fell_back,
+        target=resolution.target,
     )
 
 
@@ -141,9 +155,7 @@ def prepare(chosen: Candidate, request: Request, failures: dict[str, Refusal]) -
 @lru_cache(maxsize=256)
 def load(qualified: str) -> Prepare:
     """Import a backend's adapter, once, and return its `prepare`."""
-    backend = discovery.find(qualified, "chosen by attnhub").backend
-    assert backend is not None  # `find` raises for broken ones
-    return backend.operations["attend"]()
+    return _backend(qualified).operations["attend"]()
 
 
 def say_choice(explanation: Explanation) -> None:
@@ -153,7 +165,7 @@ def say_choice(explanation: Explanation) -> None:
         return
     call = describe_call(explanation.request)
     log.info("attnhub: %s %s on %s serves %s", chosen.name, chosen.version, explanation.platform, call)
-    _say_standing(chosen)
+    _say_standing(chosen, explanation.target)
     for candidate in selection.passed_over(chosen, explanation.candidates):
         reasons = "; ".join(map(str, candidate.refusals))
         log.warning(
@@ -165,18 +177,20 @@ def say_choice(explanation: Explanation) -> None:
         )
 
 
-def _say_standing(chosen: Candidate) -> None:
+def _say_standing(chosen: Candidate, target: str) -> None:
     """Warn, once per backend, that nothing shows it to be right; a failed one was allowed, which is worth a line."""
     if chosen.standing.verdict == "fail":
         log.warning("attnhub: %s is %s, and allowed to serve", chosen.name, chosen.standing.reason)
-    if chosen.standing.verdict == "untested" and chosen.qualified not in _WARNED:
-        _WARNED.add(chosen.qualified)
-        message = f"attnhub: {chosen.name} serves {chosen.standing.reason}. Run `attnhub check {chosen.name}` to know."
+    if chosen.standing.verdict == "untested" and (chosen.qualified, target) not in _WARNED:
+        _WARNED.add((chosen.qualified, target))
+        where = f" on a {target}" if target else ""
+        run = f"Run `attnhub check {chosen.name}`{where} to know."
+        message = f"attnhub: {chosen.name} serves {chosen.standing.reason}. {run}"
         warnings.warn(message, UntestedWarning, stacklevel=2)
 
 
-#: Backends that were warned of.
-_WARNED: set[str] = set()
+#: Backends that were warned of, each with the target that it was traced for.
+_WARNED: set[tuple[str, str]] = set()
 
 
 def forget() -> None:
@@ -186,6 +200,7 @@ def forget() -> None:
     gate.forget()
     discovery.forget()
     _probe.cache_clear()
+    _aim.cache_clear()
     load.cache_clear()
 
 
@@ -195,10 +210,10 @@ def bar_of(qualified: str, capability: str) -> str:
 
 
 def _examine(
-    registration: Registration, request: Request, platform: str, aside: list[Refusal], failures: Failures
+    registration: Registration, request: Request, resolution: Resolution, aside: list[Refusal], failures: Failures
 ) -> Candidate:
     """Hold one backend against a request; a device is looked for only where framework and platform fit."""
-    backend = registration.backend
+    backend, platform = registration.backend, resolution.platform
     assert backend is not None
     outright = selection.refuse_outright(backend, request, platform)
     device: Device | None = None
@@ -209,7 +224,8 @@ def _examine(
         capability, reasons = selection.match_capability(
             backend, request, platform, _barred(registration.qualified, backend, failures)
         )
-        found = probe(registration.qualified, platform)
+        aimed = resolution.target
+        found = aim(registration.qualified, aimed) if aimed else probe(registration.qualified, platform)
         device = found if isinstance(found, Device) else None
         if isinstance(found, Refusal):
             outright = [Refusal(found.reason, found.feature or "device")]
@@ -281,12 +297,20 @@ def probe(qualified: str, platform: str) -> Device | Refusal:
 
 @lru_cache(maxsize=1024)
 def _probe(qualified: str, platform: str) -> Device | Refusal:
-    backend = discovery.find(qualified, "probed by attnhub").backend
-    assert backend is not None
-    try:
-        found: object = backend.probe(platform)
-    except Exception as error:
-        return Refusal(f"its probe failed: {type(error).__name__}: {error}", "broken")
-    if not isinstance(found, Device | Refusal):
-        return Refusal(f"its probe returned {found!r}; a `Device` or a `Refusal` is accepted", "broken")
-    return found
+    return device_of(_backend(qualified), platform)
+
+
+def aim(qualified: str, kind: str) -> Device | Refusal:
+    """Ask a backend for a device of a kind that is not here, once per process; an exception is a refusal."""
+    return _aim(qualified, kind)
+
+
+@lru_cache(maxsize=256)
+def _aim(qualified: str, kind: str) -> Device | Refusal:
+    return target_of(_backend(qualified), kind)
+
+
+def _backend(qualified: str) -> Backend:
+    backend = discovery.find(qualified, "asked by attnhub").backend
+    assert backend is not None  # `find` raises for broken ones
+    return backend

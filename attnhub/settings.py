@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from attnhub import targets
 from attnhub.frameworks import ALIASES
 from attnhub_contracts import ArgumentError
 from attnhub_contracts.arrays import FRAMEWORKS
@@ -37,6 +38,8 @@ class Spec:
     fallback: str | None = None
     verify: str | None = None
     allow_failing: bool = False
+    #: The kind of device to compile ahead of time for, as JAX names it.
+    device_kind: str | None = None
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -92,16 +95,18 @@ def make_spec(
     fallback: str | None,
     verify: str | None,
     allow_failing: bool,
+    device_kind: str | None = None,
 ) -> Spec:
     """Check what `get` was asked for.
 
     Raises:
-        ArgumentError: an unknown platform, framework or word, with the nearest known one.
+        ArgumentError: an unknown platform, framework, word or device kind, with the nearest known one.
     """
     if framework is not None and framework not in FRAMEWORKS:
         raise ArgumentError(f"`framework` does not know {framework!r}.{suggest(str(framework), FRAMEWORKS)}")
+    kind = None if device_kind is None else targets.resolve(device_kind)
     return Spec(
-        platform=check_platform("platform", platform),
+        platform=_check_target(check_platform("platform", platform), kind),
         backend=_check_backend(backend),
         framework=framework,
         need=check_words(need, "need", FEATURES),
@@ -109,7 +114,20 @@ def make_spec(
         fallback=None if fallback is None else check_platform("fallback", fallback, allow_auto=False),
         verify=None if verify is None else _check_verify("verify", verify),
         allow_failing=_check_bool("allow_failing", allow_failing),
+        device_kind=kind,
     )
+
+
+def _check_target(platform: str, kind: str | None) -> str:
+    """Return the platform that a call is for: a kind says it where "auto" leaves it open."""
+    if kind is None or platform == targets.PLATFORM:
+        return platform
+    if platform != "auto":
+        raise ArgumentError(
+            f"`device_kind` {kind!r} is a {targets.PLATFORM} and `platform` is {platform!r}; write "
+            f"`attnhub.get({targets.PLATFORM!r}, device_kind={kind!r})`."
+        )
+    return targets.PLATFORM
 
 
 def _check_verify(argument: str, value: object) -> str:

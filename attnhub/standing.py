@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from attnhub_contracts import Request
-from attnhub_contracts.record import PLAIN, Cell, Finding, Record, cells_of
+from attnhub_contracts.record import PLAIN, Cell, Evidence, Finding, Record, cells_of
 
 #: What a record of a tier is good for: "require" wants more than the quick check.
 _THOROUGH: Final = ("full", "stress")
@@ -28,13 +28,21 @@ class Standing:
 UNCHECKED: Final = Standing("unchecked", "")
 
 
-def judge(request: Request, records: Sequence[Record], problems: Sequence[str], *, thorough: bool) -> Standing:
+def judge(
+    request: Request,
+    records: Sequence[Record],
+    problems: Sequence[str],
+    *,
+    thorough: bool,
+    evidence: Evidence = "run",
+) -> Standing:
     """Hold a request against records, the most telling first; `problems` say why others do not count.
 
-    `thorough` leaves the quick check out. A failed cell counts more than a missing one: it is sure.
+    `thorough` leaves the quick check out; only findings of that `evidence` count. A failed cell counts more than a
+    missing one: it is sure.
     """
     records = [record for record in records if not thorough or record.tier in _THOROUGH]
-    found = [(cell, _finding(cell, records)) for cell in cells_of(request)]
+    found = [(cell, _finding(cell, records, evidence)) for cell in cells_of(request)]
     for cell, (record, finding) in found:
         if finding is not None and finding.verdict == "fail" and record is not None:
             return Standing("fail", f"wrong here: {say(cell)} fails {finding.failed_case!r} ({_source(record)})")
@@ -53,11 +61,11 @@ def say(cell: Cell) -> str:
     return f"{feature} in {cell.dtype}, {cell.direction}"
 
 
-def _finding(cell: Cell, records: Sequence[Record]) -> tuple[Record | None, Finding | None]:
-    """Return the first verdict on a cell that was reached on the device itself, and the record it is in."""
+def _finding(cell: Cell, records: Sequence[Record], evidence: Evidence) -> tuple[Record | None, Finding | None]:
+    """Return the first verdict on a cell that was reached in this way, and the record it is in."""
     for record in records:
         finding = record.find(cell)
-        if finding is not None and finding.verdict != "untested" and finding.evidence == "run":
+        if finding is not None and finding.verdict != "untested" and finding.evidence == evidence:
             return record, finding
     return None, None
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from attnhub import environment, gate, records, selection
+from attnhub import environment, evidence, gate, records, selection
 from attnhub.discovery import Registration
 from attnhub.selection import Candidate
 from attnhub.standing import Standing, judge
@@ -22,6 +22,10 @@ class Policy(NamedTuple):
     allow_failing: bool = False
     #: The gate runs on the caller's thread: one that holds a compiler's lock.
     same_thread: bool = False
+    #: A gate may be run; without it records alone count.
+    gated: bool = True
+    #: The kind of device that is traced for and is not here: nothing can be run, whatever `gated` says.
+    target: str = ""
 
 
 def choose(
@@ -48,15 +52,27 @@ def _hold(candidate: Candidate, registration: Registration, request: Request, po
     assert candidate.device is not None  # it serves
     key = environment.key_of(registration, candidate.device)
     standing = _look(key, request, policy)
-    if standing.verdict == "untested" and policy.verify == "gate":
+    if standing.verdict == "untested" and policy.target:
+        reason = f"{standing.reason}; ahead of time for {policy.target}: nothing was run"
+        standing = Standing("untested", f"{reason}{_interpreted(registration, key.platform, request)}")
+    elif standing.verdict == "untested" and policy.gated and policy.verify == "gate":
         standing = _check(registration, key, request, policy, standing)
     if standing.verdict == "fail" and not policy.allow_failing:
         reason = f"{standing.reason}; `allow_failing=True` at `get` takes it all the same"
         return replace(candidate, standing=standing, refusals=(Refusal(reason, "conformance"),))
     if standing.verdict == "untested" and policy.verify == "require":
-        reason = f"{standing.reason}; `attnhub check {candidate.name}` makes one"
+        where = f", run on a {policy.target}," if policy.target else ""
+        reason = f"{standing.reason}; `attnhub check {candidate.name}`{where} makes one"
         return replace(candidate, standing=standing, refusals=(Refusal(reason, "conformance"),))
     return replace(candidate, standing=_with_gradients(standing, key, request, policy))
+
+
+def _interpreted(registration: Registration, platform: str, request: Request) -> str:
+    """Return what an interpreter on the CPU made of such calls, as a further clause; "" where nothing is known."""
+    key = evidence.interpreted_key(registration, platform)
+    found = records.find(key).records if key is not None else ()
+    standing = judge(request, found, (), thorough=False, evidence="interpreted")
+    return "" if standing.verdict == "untested" else f"; interpreted: {standing.reason}"
 
 
 def _look(key: Key, request: Request, policy: Policy) -> Standing:

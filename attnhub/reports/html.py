@@ -49,8 +49,8 @@ def _opening(results: Sequence[Result], left_out: list[str]) -> Iterator[Node]:
     verdict = overall(results)
     yield tag("p", tag("strong", _VERDICT[verdict]), " ", _ALL[verdict], cls=f"banner {verdict}")
     if len(results) > 1:
-        rows = [(_VERDICT[r.verdict], r.name, r.numbers()) for r in results]
-        yield table(("verdict", "subject", "runs"), rows)
+        rows = [(_VERDICT[r.verdict], r.name, r.seen, r.numbers()) for r in results]
+        yield table(("verdict", "subject", "evidence", "runs"), rows)
     if left_out:
         yield tag("p", "Installed, and not checked because it does not run here:")
         yield bullets(left_out)
@@ -67,16 +67,26 @@ def _section(result: Result) -> Node:
         "section",
         tag("h2", result.name),
         tag("p", tag("strong", _VERDICT[result.verdict]), " ", _plain_words(result), cls=f"banner {result.verdict}"),
-        tag("p", f"Run: {result.selection}; {result.numbers()}; {result.seconds:.1f} s."),
+        tag(
+            "p", f"Runs: {result.selection}; {result.numbers()}; {result.seconds:.1f} s. Evidence: {_evidence(result)}."
+        ),
         tag("p", f"{result.framework}{convention}; {versions}{f'; run in: {where}' if where else ''}", cls="facts"),
         *((tag("h3", "Waivers that do not hold"), bullets(result.faults)) if result.faults else ()),
         *((tag("h3", "Known failures, waived"), bullets(_waived(result))) if result.waived else ()),
-        tag("h3", "What is certified"),
+        tag("h3", "What is certified" if result.evidence == "run" else f"What is right, {result.seen}"),
         *matrix.of_findings(result.findings),
         tag("h3", "By clause of the contract"),
         _clauses(result),
         *_failures(result),
     )
+
+
+def _evidence(result: Result) -> str:
+    """Return how it was seen, and what that leaves open."""
+    if result.evidence != "interpreted":
+        return f"{result.seen} ({result.device})" if result.device else result.seen
+    open_ = "rounding and speed of the device are left open"
+    return f"{result.seen}: the kernels were computed step by step on the CPU; {open_}"
 
 
 def _plain_words(result: Result) -> str:
@@ -97,7 +107,9 @@ def _plain_words(result: Result) -> str:
         f" It refused {_count(count, 'call')} that it does not offer, with an error that says so." if count else ""
     )
     right = _count(counts["pass"] + counts["under-claim"], "run")
-    return f"{name} gave the right answer, within rounding, in every one of the {right} that it served.{refused}{part}"
+    how = "" if result.evidence == "run" else f", {result.seen}"
+    said = f"{name} gave the right answer, within rounding, in every one of the {right} that it served{how}."
+    return f"{said}{refused}{part}"
 
 
 def _count(number: int, of_what: str) -> str:

@@ -33,7 +33,12 @@ def to_junit(results: Iterable[Result]) -> str:
 
 def _suite(result: Result) -> _Element:
     suite = _Element("testsuite", name=legal(result.name))
-    properties = {"selection": result.selection, "strict": str(result.strict).lower(), **result.versions}
+    properties = {
+        "selection": result.selection,
+        "strict": str(result.strict).lower(),
+        "evidence": result.seen,
+        **result.versions,
+    }
     listed = ElementTree.SubElement(suite, "properties")
     for name, value in properties.items():
         ElementTree.SubElement(listed, "property", name=legal(name), value=legal(value))

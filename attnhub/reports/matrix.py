@@ -1,4 +1,4 @@
-"""What is certified, feature by feature: a row for each word of the contract, a column for each dtype and direction."""
+"""What was right, feature by feature: a row for each word of the contract, a column for each dtype and direction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from attnhub_contracts.features import DTYPES, FEATURES, GRADIENTS
 from attnhub_contracts.record import PLAIN, Cell, Finding
 
 _LEGEND: Final = (
-    ("pass", "✓ 12", "certified: it was part of 12 runs, and no failure is due to it"),
+    ("pass", "✓ 12", "right: it was part of 12 runs, and no failure is due to it"),
     ("fail", "✗", "failed: never rely on it"),
     ("refused", "refused", "not offered: such a call raises an error, and gives no number"),
     ("untested", "untested", "nothing is known"),

@@ -36,6 +36,9 @@ def _subject(result: Result) -> dict[str, Any]:
     return {
         "name": result.name,
         "framework": result.framework,
+        "platform": result.platform,
+        "evidence": result.evidence,
+        "device": result.device,
         "signature": result.signature,
         "selection": result.selection,
         "partial": result.partial,

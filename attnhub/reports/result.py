@@ -44,6 +44,11 @@ class Result:
     faults: tuple[str, ...] = ()
     #: Those outcomes that are "refused" because a waiver excuses their failure.
     waived: tuple[Outcome, ...] = ()
+    platform: str = "cpu"
+    #: "run" on that platform, or "interpreted" on the CPU, since no such device is here.
+    evidence: str = "run"
+    #: Its kind; "" for a function.
+    device: str = ""
 
     @property
     def failures(self) -> tuple[Outcome, ...]:
@@ -73,10 +78,18 @@ class Result:
         """How many runs were made."""
         return len(self.outcomes) - self.counts["untested"]
 
+    @property
+    def seen(self) -> str:
+        """How it was seen, in words that are never mixed: "run on cpu", "interpreted (no TPU here)"."""
+        if self.evidence == "interpreted":
+            return f"interpreted (no {self.platform.upper()} here)"
+        return f"{self.evidence} on {self.platform}"
+
     def headline(self) -> str:
         """Return the verdict and the numbers behind it, in a line."""
         word = {"pass": "passes", "fail": "fails", "untested": "is not certified"}[self.verdict]
-        return f"{self.name} {word}: {self.numbers()}; {self.made} runs in {self.seconds:.1f} s ({self.selection})"
+        runs = f"{self.made} runs in {self.seconds:.1f} s ({self.selection})"
+        return f"{self.name} {word}, {self.seen}: {self.numbers()}; {runs}"
 
     def numbers(self) -> str:
         """Return how many runs were right, refused, and so on: "243 right, 0 refused, none failed"."""

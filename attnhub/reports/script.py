@@ -27,17 +27,18 @@ def script_of(result: Result, outcome: Outcome) -> str:
     A function's module is found from the folder in which `attnhub check` found it.
     """
     head = f"# {result.name}, {outcome.id}, clauses {outcome.clauses}: {outcome.verdict}: {outcome.detail}"
-    subject = _function(result) if result.signature else _backend(result.name, outcome.direction)
+    subject = _function(result) if result.signature else _backend(result, outcome.direction)
     call = _CALL.format(case=outcome.case, framework=result.framework, direction=outcome.direction, mode=outcome.mode)
     lines = [one_line(head), *subject[:-1], *_IMPORTS.splitlines(), *call.splitlines()]
     lines.insert(-2, subject[-1])
     return "\n".join(lines) + "\n"
 
 
-def _backend(name: str, direction: str) -> tuple[str, str]:
+def _backend(result: Result, direction: str) -> tuple[str, str]:
     """Return an import, and the line that makes `attend`."""
+    where = "" if result.platform == "cpu" else f", platform={result.platform!r}"
     serve = f"serve(call.request_for({direction!r}), call.needs)  # its adapter, prepared for this call"
-    return "from attnhub.checking import find_subject", f"attend = find_subject({name!r}).{serve}"
+    return "from attnhub.checking import find_subject", f"attend = find_subject({result.name!r}{where}).{serve}"
 
 
 def _function(result: Result) -> tuple[str, ...]:

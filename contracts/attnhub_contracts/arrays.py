@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -69,11 +68,9 @@ def gradients_wanted(arrays: Arrays, return_lse: bool) -> tuple[str, ...]:
 
     JAX and NumPy do not know this at the call; for them it is always empty.
     """
-    if framework_of(arrays.query) != "torch" or "torch" not in sys.modules:
+    if framework_of(arrays.query) != "torch":
         return ()
-    if not sys.modules["torch"].is_grad_enabled():
-        return ()
-    words = [
+    wanted = tuple(
         word
         for word, array in (
             ("grad_query", arrays.query),
@@ -83,7 +80,17 @@ def gradients_wanted(arrays: Arrays, return_lse: bool) -> tuple[str, ...]:
             ("grad_sinks", arrays.sinks),
         )
         if array is not None and getattr(array, "requires_grad", False)
-    ]
-    if words and return_lse:
-        words.append("grad_lse")
-    return tuple(words)
+    )
+    if not wanted or not _grad_mode_is_on():
+        return ()
+    return (*wanted, "grad_lse") if return_lse else wanted
+
+
+def _grad_mode_is_on() -> bool:
+    """Tell PyTorch's grad mode, for a call that has tensors of it.
+
+    The import is for dynamo, which traces this: looked up in `sys.modules`, it would take in every module there is.
+    """
+    import torch
+
+    return torch.is_grad_enabled()

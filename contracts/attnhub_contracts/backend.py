@@ -22,6 +22,9 @@ KINDS: Final = ("kernel", "portable", "reference")
 
 Kind = Literal["kernel", "portable", "reference"]
 
+#: What `Backend.operations` may hold; "attend" it must.
+OPERATIONS: Final = ("attend", "attend_interpreted")
+
 #: Called with the arrays of one call; returns the output, or `(output, lse)` if the request says `return_lse`.
 Run = Callable[[Arrays], Any]
 #: Called once per request; makes whatever does not depend on data. Raises `UnsupportedError` as a last resort.
@@ -70,6 +73,8 @@ class Limits:
     max_length: int | None = None
     #: Elements in any one of query, key, value and the output.
     max_elements: int | None = None
+    #: Devices that share the arrays of one call.
+    max_devices: int | None = None
 
     def admit(self, request: Request) -> bool:
         """Tell whether the request is within every limit; safe where sizes are a tracer's symbols."""
@@ -92,6 +97,7 @@ class Limits:
             ("max_batch", "batch B", r.B, self.max_batch),
             ("max_heads", "query heads N", r.N, self.max_heads),
             ("max_batch_heads", "batch times heads B * N", r.B * r.N, self.max_batch_heads),
+            ("max_devices", "devices that share the arrays", r.devices, self.max_devices),
             ("max_length", "query length T", r.T, self.max_length),
             ("max_length", "key/value length S", r.S, self.max_length),
             ("max_elements", "elements of query", r.B * r.T * r.N * r.H, self.max_elements),
@@ -168,7 +174,9 @@ class Backend:
 
     `probe(platform)` returns the `Device` it would use there, or a `Refusal` saying what is there instead; its
     `feature` is "broken" where a library is installed and does not work. `operations["attend"]()` imports the adapter
-    and returns its `prepare(request) -> run(arrays)`. Nothing but these two may import anything heavy.
+    and returns its `prepare(request) -> run(arrays)`. `operations["attend_interpreted"]`, where there is one, is alike,
+    and computes the same kernel on the CPU by an interpreter: what the suite runs where the device is not.
+    Nothing but these and `target` may import anything heavy.
     """
 
     #: `<framework>_<kernel>`, lower case.
@@ -189,6 +197,9 @@ class Backend:
     contract: str = CONTRACT_VERSION
     #: Conformance cases that may fail for a while; what they cover is not served meanwhile.
     waivers: tuple[Waiver, ...] = ()
+    #: For tracing on a host without the device: `target("TPU v5 lite")` returns the `Device` of that kind as `probe`
+    #: would there (`driver` included, or its records do not count here), or a `Refusal`. None: it cannot.
+    target: Callable[[str], Device | Refusal] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -199,8 +210,7 @@ class Backend:
             _check_choice(self, "platforms", platform, PLATFORMS)
         if not self.capabilities:
             raise PluginError(f"backend {self.name!r} has no `capabilities`; it needs at least one.")
-        if "attend" not in self.operations:
-            raise PluginError(f"backend {self.name!r} has no operation 'attend'; `operations` maps it to a loader.")
+        _check_operations(self)
 
     def capabilities_for(self, platform: str) -> tuple[Capability, ...]:
         """Return the capabilities that hold on `platform`."""
@@ -277,3 +287,16 @@ def _check_types(backend: Backend) -> None:
             raise PluginError(f"backend {backend.name!r}: `waivers` holds {waiver!r}, no `Waiver`.")
     if not callable(backend.probe):
         raise PluginError(f"backend {backend.name!r}: `probe` is {backend.probe!r}; it must be callable.")
+    target: object = backend.target
+    if not (target is None or callable(target)):
+        raise PluginError(f"backend {backend.name!r}: `target` is {target!r}; it must be callable, or None.")
+
+
+def _check_operations(backend: Backend) -> None:
+    if "attend" not in backend.operations:
+        raise PluginError(f"backend {backend.name!r} has no operation 'attend'; `operations` maps it to a loader.")
+    for operation in backend.operations:
+        if operation not in OPERATIONS and not is_newer_contract(backend.contract):
+            raise PluginError(
+                f"backend {backend.name!r}: `operations` does not know {operation!r}.{suggest(operation, OPERATIONS)}"
+            )

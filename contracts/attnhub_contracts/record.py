@@ -28,6 +28,8 @@ Direction = Literal["forward", "backward"]
 Verdict = Literal["pass", "fail", "untested"]
 #: "run": on the device itself; "interpreted": its kernel, emulated elsewhere; "compiled": by its compiler, not run.
 Evidence = Literal["run", "interpreted", "compiled"]
+#: `Key.device_kind` of records whose evidence is "interpreted": no device reports it, so none is taken for another.
+INTERPRETER: Final = "interpreter on the CPU"
 #: How much of the suite ran: "gate" is the quick check of a first call.
 Tier = Literal["gate", "full", "stress"]
 

@@ -51,8 +51,12 @@ class Request:
     needs: tuple[str, ...] = ("hidden_overflow", "nan_propagation")
     #: The `Capability.name` that was chosen to serve it; "" until one was.
     capability: str = ""
+    #: How many devices share its arrays, those of a mesh; 1 where nothing tells.
+    devices: int = 1
     #: The platform that serves it, "cpu", "gpu" or "tpu"; "" until it is known.
     platform: str = ""
+    #: The kind of device that serves it, as `Device.kind`, for sizes that depend on it; "" until it is known.
+    device_kind: str = ""
 
     @property
     def band(self) -> tuple[int | None, int | None]:
@@ -121,6 +125,6 @@ class Request:
             words.append("zero_sizes")
         return words
 
-    def serve_by(self, *, capability: str, platform: str) -> Request:
+    def serve_by(self, *, capability: str, platform: str, device_kind: str = "") -> Request:
         """Return this request, marked with what was chosen to serve it."""
-        return replace(self, capability=capability, platform=platform)
+        return replace(self, capability=capability, platform=platform, device_kind=device_kind)

@@ -39,20 +39,28 @@ def attnhub_backends():
     claims = Capability(features, frozenset(DTYPES), quadratic=(frozenset(),))
     return [
         Backend(
-            name={name!r}, framework="numpy", platforms=frozenset({{"cpu", "tpu", "gpu"}}), capabilities=(claims,),
-            probe=probe, operations={{"attend": load}},
+            name={name!r}, framework="numpy", platforms=frozenset({platforms!r}.split()), capabilities=(claims,),
+            probe=probe, operations={operations},
         )
     ]
 """
 
 
-def backend(name: str, kernel: str = "pass", probe: str = "return Device(platform, 'any')", lacking: str = "") -> str:
+def backend(
+    name: str,
+    kernel: str = "pass",
+    probe: str = "return Device(platform, 'any')",
+    lacking: str = "",
+    platforms: str = "cpu tpu gpu",
+    operations: str = "{'attend': load}",
+) -> str:
     """Return a plugin module with one NumPy backend, right unless `kernel` changes what it returns.
 
     It claims everything but `lacking`, and the gradients that NumPy has not.
     """
+    about = {"name": name, "platforms": platforms, "operations": operations}
     indented = {"kernel": textwrap.indent(kernel, " " * 12), "probe": textwrap.indent(probe, " " * 4)}
-    return _MODULE.format(name=name, lacking=f"{lacking} linear_memory", **indented)
+    return _MODULE.format(lacking=f"{lacking} linear_memory", **about, **indented)
 
 
 def install(folder: Path, distribution: str, code: str, entry: str = "entry") -> str:

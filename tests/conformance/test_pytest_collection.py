@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from attnhub_contracts.backend import PLATFORMS
 from attnhub_contracts.conformance import pytest_plugin, suite_class
 from attnhub_contracts.conformance.cases import TIERS
 from attnhub_contracts.conformance.catalogue import CASES
@@ -130,15 +131,16 @@ def test_the_options_reach_the_suite(project: Project, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(suite_class, "suite_for", suite_for)
     project.run("--attnhub-backend=x", "--attnhub-tier=gate", "--attnhub-strict")
-    project.run("--attnhub-backend=x", "--attnhub-in-process")
+    project.run("--attnhub-backend=x", "--attnhub-in-process", "--attnhub-platform=tpu")
     assert asked == [
-        {"tier": "gate", "strict": True, "in_process": False},
-        {"tier": "full", "strict": False, "in_process": True},
+        {"platform": None, "tier": "gate", "strict": True, "in_process": False},
+        {"platform": "tpu", "tier": "full", "strict": False, "in_process": True},
     ]
 
 
-def test_the_option_knows_every_tier() -> None:
+def test_the_options_know_every_tier_and_platform() -> None:
     assert pytest_plugin._TIERS == TIERS
+    assert pytest_plugin._PLATFORMS == PLATFORMS
 
 
 def test_a_failure_named_is_run_alone_by_last_failed(project: Project) -> None:

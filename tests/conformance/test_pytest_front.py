@@ -152,7 +152,7 @@ def test_in_process_runs_where_pytest_does(project: Project) -> None:
         ("return Refusal('jax sees cpu x1.')", "tpu", "jax sees cpu x1."),
         ("raise OSError('no driver')", "gpu", "its probe failed: OSError: no driver."),
         ("return None", "gpu", "its probe returned None; a `Device` or a `Refusal` is accepted."),
-        ("return Device(platform, 'any')", "gpu", "the suite makes its arrays on the CPU alone."),
+        ("return Device(platform, 'any')", "gpu", "NumPy's arrays are on the CPU alone."),
         ("return Refusal('no blas')", "cpu", "no blas."),
     ],
 )
@@ -165,6 +165,30 @@ def test_a_device_that_is_not_here_is_one_failure(project: Project, probe: str, 
             f"numpy_far cannot be tested on platform '{platform}': {reason} Nothing was tested*",
             f"numpy_far ({platform}, full): 1 untested; no number compared",
             f"FAILED test_mine.py::TestMine::test_conforms?no_{platform}?*",
+        ]
+    )
+
+
+@pytest.mark.parametrize("options", ["", ", in_process=True"], ids=["child", "in process"])
+def test_a_device_that_is_not_here_is_interpreted_where_the_backend_can_be(project: Project, options: str) -> None:
+    operations = "{'attend': None, 'attend_interpreted': load}"
+    gone = "return Refusal('no chip here')"
+    project.install("far", backend("numpy_far", probe=gone, platforms="tpu", operations=operations))
+    result = project.run_suite(f"'numpy_far', pattern='scale of zero ['{options}", "-v")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["numpy_far (tpu, interpreted, full): 1 pass; worst error 0.* of what is allowed"])
+
+
+def test_what_is_interpreted_and_wrong_fails_with_the_command_that_interprets_it_again(project: Project) -> None:
+    operations = "{'attend': None, 'attend_interpreted': load}"
+    gone = "return Refusal('no chip here')"
+    wrong = "assert (request.platform, request.device_kind) == ('tpu', ''); out = out + 1"
+    project.install("far", backend("numpy_far", wrong, gone, platforms="tpu", operations=operations))
+    result = project.run_suite("'numpy_far', pattern='scale of zero ['")
+    result.stdout.fnmatch_lines(
+        [
+            "numpy_far (tpu, interpreted, full), scale of zero [[]forward, eager]: wrong",
+            '  Again: attnhub check numpy_far --platform tpu -k "scale of zero [[]forward, eager]"',
         ]
     )
 

@@ -59,6 +59,8 @@ def make(**changes: Any) -> Backend:
         ({"version": 1}, ["`version`", "str"]),
         ({"probe": None}, ["`probe`", "None", "callable"]),
         ({"operations": {}}, ["'attend'", "`operations`"]),
+        ({"operations": {"attend": None, "attend_interpretd": None}}, ["'attend_interpretd'", "'attend_interpreted'?"]),
+        ({"target": "TPU v4"}, ["`target`", "'TPU v4'", "callable"]),
     ],
     ids=str,
 )
@@ -66,6 +68,11 @@ def test_construction_refuses_what_breaks_the_rules(changes: dict[str, Any], wor
     with pytest.raises(PluginError) as refusal:
         make(**changes)
     assert [word for word in words if word not in str(refusal.value)] == [], refusal.value
+
+
+def test_a_newer_contract_may_have_operations_that_are_not_known_here() -> None:
+    operations = {**make().operations, "attend_paged": lambda: lambda request: lambda arrays: None}
+    assert make(operations=operations, contract="1.9").name == "numpy_test"
 
 
 def test_backends_are_frozen_and_equal_by_what_they_claim() -> None:

@@ -23,7 +23,13 @@ def claim(features="", dtypes="float32 float64", gradients="", **more):
     split = lambda words: frozenset(words.split())
     return Capability(features=split(features), dtypes=split(dtypes), gradients=split(gradients), **more)
 
-def make(name, *capabilities, framework="numpy", platforms=("cpu",), answer=None, probe=None, attend=None, **more):
+def gone(platform):
+    return Refusal(f"no acme {platform} found")
+
+def make(
+    name, *capabilities, framework="numpy", platforms=("cpu",), answer=None, probe=None, attend=None, interpreted=None,
+    **more
+):
     def load():
         def prepare(request):
             return lambda arrays: answer or (name, request.capability)
@@ -32,7 +38,7 @@ def make(name, *capabilities, framework="numpy", platforms=("cpu",), answer=None
         name=name, framework=framework, platforms=frozenset(platforms),
         capabilities=capabilities or (claim("hidden_overflow nan_propagation is_causal"),),
         probe=probe or (lambda platform: Device(platform, "test")),
-        operations={"attend": attend or load}, **more)
+        operations={"attend": attend or load} | ({"attend_interpreted": interpreted} if interpreted else {}), **more)
 """
 
 Install = Callable[..., str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 #: Defines `small(name, framework, fault)`, which returns a backend. It claims what its twenty lines serve.
+#: With `interpreted` it is for a TPU that is not here, and what is computed is its interpreted form.
 KERNEL = '''
 import importlib
 
@@ -40,7 +41,10 @@ def attend(xp, framework, fault, request, arrays):
     out = out * 1.01 if fault == "everything" else out
     return out if request.layout == "BNTH" else xp.swapaxes(out, 1, 2)
 
-def small(name, framework="numpy", fault="", calls=None, **more):
+def not_here():
+    raise AssertionError("there is no such device")
+
+def small(name, framework="numpy", fault="", calls=None, interpreted=False, **more):
     def load():
         xp = importlib.import_module("jax.numpy" if framework == "jax" else framework)
         def prepare(request):
@@ -53,5 +57,7 @@ def small(name, framework="numpy", fault="", calls=None, **more):
     gradients = "" if framework == "numpy" else "grad_query grad_key grad_value"
     words = "hidden_overflow nan_propagation is_causal mask value_head_dim unequal_lengths"
     claims = claim(words, gradients=gradients)
-    return make(name, claims, framework=framework, attend=load, **more)
+    if interpreted:
+        more = {"platforms": ("tpu",), "probe": gone, "interpreted": load, "attend": not_here, **more}
+    return make(name, claims, framework=framework, **{"attend": load, **more})
 '''

@@ -38,12 +38,10 @@ _GRADIENTS = frozenset({"grad_query", "grad_key", "grad_value", "grad_bias", "gr
 
 def probe(platform: str) -> Device | Refusal:
     """Return the devices that JAX has on `platform`, or what it has instead."""
-    try:
-        import jax
-    except ModuleNotFoundError as error:
-        return Refusal(_INSTALL) if error.name == "jax" else _broken(error)
-    except Exception as error:
-        return _broken(error)
+    if missing := _missing():
+        return missing
+    import jax
+
     try:
         devices = jax.devices(platform)
     except RuntimeError:
@@ -51,11 +49,29 @@ def probe(platform: str) -> Device | Refusal:
     return Device(platform, devices[0].device_kind, len(devices), "jax")
 
 
+def target(kind: str) -> Device | Refusal:
+    """Return the device of a TPU that is not here: JAX lowers plain XLA for any, of this generation or the next."""
+    if not kind.startswith("TPU"):
+        return Refusal(f"is traced ahead of time for TPUs; {kind!r} is none")
+    return _missing() or Device("tpu", kind, library="jax")
+
+
 def load() -> Prepare:
     """Import the adapter, and JAX with it."""
     from attnhub_backends.jax_xla.adapter import prepare
 
     return prepare
+
+
+def _missing() -> Refusal | None:
+    """Say that JAX is absent, or that it is here and does not import; None where it does."""
+    try:
+        import jax  # noqa: F401
+    except ModuleNotFoundError as error:
+        return Refusal(_INSTALL) if error.name == "jax" else _broken(error)
+    except Exception as error:
+        return _broken(error)
+    return None
 
 
 def _other_platform(platform: str) -> Refusal:
@@ -89,6 +105,7 @@ BACKEND = Backend(
     operations={"attend": load},
     kind="portable",
     libraries=("jax", "jaxlib"),
+    target=target,
 )
 
 

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from attnhub_backends.jax_xla import positions
 from attnhub_backends.jax_xla.explicit import partitioned
+from attnhub_backends.kernels import positions
 from attnhub_backends.kernels.blockwise import Inputs, Options, attention
 from attnhub_contracts import Arrays, Request, Run, UnsupportedError
 

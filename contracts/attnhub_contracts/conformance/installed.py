@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from attnhub_contracts.backend import Backend, is_newer_contract
 from attnhub_contracts.conformance.subject import Subject, of_backend
+from attnhub_contracts.devices import must_interpret
 from attnhub_contracts.errors import PluginError, UnknownBackendError
 from attnhub_contracts.features import DTYPES, FEATURES, suggest
 
@@ -54,8 +55,9 @@ def find_backend(name: str) -> Backend:
 
 
 def subject(name: str, platform: str) -> Subject:
-    """Return an installed backend as a subject; a child process makes it by this."""
-    return of_backend(find_backend(name), platform)
+    """Return an installed backend as a subject, interpreted where its device is not; a child makes it by this."""
+    backend = find_backend(name)
+    return of_backend(backend, platform, interpreted=must_interpret(backend, platform))
 
 
 def _nobody_knows(name: str, known: Iterable[Installed]) -> str:

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from attnhub_contracts.conformance.cases import Case
 from attnhub_contracts.conformance.child import Child, LostError
@@ -67,6 +68,19 @@ def in_process(subject: Subject, runs: Iterable[Run], reason: str) -> Iterator[O
     what crashes, hangs or takes all memory takes this process along.
     """
     return (replace(run_case(subject, run), where=f"in process: {reason}") for run in runs)
+
+
+#: `Source.variables` of a child that runs JAX: JAX starts every platform that it finds, and a child is for the CPU's.
+CPU_ALONE: Final = MappingProxyType({"JAX_PLATFORMS": "cpu"})
+
+
+def keeps_device(subject: Subject) -> str:
+    """Return why runs of a subject must be made in the process that asked for its device; "" where a child can.
+
+    A TPU belongs to the process that opened it, and JAX opens it to say what it is; of a GPU, it takes most memory.
+    """
+    held = subject.framework == "jax" and subject.runs_on != "cpu"
+    return f"it holds the {subject.runs_on.upper()}, which a second one would not get" if held else ""
 
 
 def cannot_isolate() -> str:

@@ -19,6 +19,9 @@ _NAMED = pytest.StashKey[dict[str, type]]()
 #: `attnhub_contracts.conformance.cases.TIERS`, which would import NumPy.
 _TIERS = ("gate", "full", "stress")
 
+#: `attnhub_contracts.backend.PLATFORMS`, with which all of the contract would be imported.
+_PLATFORMS = ("cpu", "gpu", "tpu")
+
 #: What a passing test shows instead of "passed", by verdict: progress letter, and word under `-v`.
 _SHOWN = {"refused": ("r", "REFUSED"), "under-claim": ("u", "UNDER-CLAIM")}
 
@@ -35,6 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "On a command line without paths, nothing else is collected.",
     )
     group.addoption("--attnhub-tier", choices=_TIERS, default="full", help="The tier for it (full).")
+    group.addoption(
+        "--attnhub-platform", choices=_PLATFORMS, help="Where it runs (the CPU, or what it is made for instead)."
+    )
     group.addoption("--attnhub-strict", action="store_true", help="Fail also where it is right without claiming it.")
     group.addoption(
         "--attnhub-in-process", action="store_true", help="Run it in pytest's process: for debuggers and coverage."
@@ -53,8 +59,9 @@ def _suite(config: pytest.Config, name: str) -> type:
     from attnhub_contracts.errors import AttnhubError
 
     strict, here = config.getoption("--attnhub-strict"), config.getoption("--attnhub-in-process")
+    platform, tier = config.getoption("--attnhub-platform"), config.getoption("--attnhub-tier")
     try:
-        return suite_for(name, tier=config.getoption("--attnhub-tier"), strict=strict, in_process=here)
+        return suite_for(name, platform=platform, tier=tier, strict=strict, in_process=here)
     except AttnhubError as error:
         raise pytest.UsageError(f"--attnhub-backend {name}: {error}") from error
 

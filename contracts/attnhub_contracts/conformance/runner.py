@@ -57,7 +57,7 @@ def answer(subject: Subject, run: Run, call: Call) -> Answer:
     """Let the subject serve a call in the direction and mode of a run; what it raises comes through."""
     ways = driver(subject.framework)
     way = ways.forward if run.direction == "forward" else ways.backward
-    with ways.on(subject.platform):
+    with ways.on(subject.runs_on):
         return way(subject.serve(call.request_for(run.direction), call.needs), call, run.mode)
 
 

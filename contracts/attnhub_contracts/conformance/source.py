@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -22,6 +23,8 @@ class Source:
     cases: str = "attnhub_contracts.conformance.catalogue:ALL"
     #: A function of a `Subject` and a `Run` that returns an `Outcome`.
     check: str = "attnhub_contracts.conformance.runner:run_case"
+    #: Environment variables that it sets before it imports any of them.
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         try:

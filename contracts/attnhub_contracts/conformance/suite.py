@@ -8,22 +8,20 @@ from datetime import date
 from functools import cached_property
 from typing import NamedTuple
 
-from attnhub_contracts.backend import Backend, Device, Refusal
+from attnhub_contracts.backend import Backend, Refusal
 from attnhub_contracts.conformance.cases import in_tier
 from attnhub_contracts.conformance.catalogue import ALL
 from attnhub_contracts.conformance.clauses import CLAUSES
 from attnhub_contracts.conformance.drivers import driver
-from attnhub_contracts.conformance.isolation import isolated
+from attnhub_contracts.conformance.isolation import isolated, keeps_device
 from attnhub_contracts.conformance.outcome import Outcome
 from attnhub_contracts.conformance.runner import Run, run_case, runs
 from attnhub_contracts.conformance.source import Source
-from attnhub_contracts.conformance.subject import Subject
+from attnhub_contracts.conformance.subject import Subject, of_backend
 from attnhub_contracts.conformance.waiving import Waived, apply
+from attnhub_contracts.devices import device_of, must_interpret
 from attnhub_contracts.errors import ArgumentError
 from attnhub_contracts.waivers import Waiver
-
-#: Where the drivers make their arrays. Elsewhere nothing would be tested, whatever came out.
-PLATFORMS = ("cpu",)
 
 #: What a verdict says beyond its own word.
 _MEANING = {
@@ -61,8 +59,16 @@ class Suite:
 
     @property
     def label(self) -> str:
-        """Names the subject, its platform and the tier."""
-        return f"{self.subject.name} ({self.subject.platform}, {self.tier})"
+        """Names the subject, its platform, the tier, and what is not run but interpreted; asks the backend's probe."""
+        interpreted = "interpreted, " if self.judged.evidence == "interpreted" else ""
+        return f"{self.subject.name} ({self.subject.platform}, {interpreted}{self.tier})"
+
+    @cached_property
+    def judged(self) -> Subject:
+        """The subject that is run: where its device is not here, and it can be, the one that is interpreted."""
+        if self.backend is None or not must_interpret(self.backend, self.subject.platform):
+            return self.subject
+        return of_backend(self.backend, self.subject.platform, interpreted=True)
 
     def plan(self) -> tuple[Run, ...]:
         """Return the runs, in the catalogue's order.
@@ -98,13 +104,13 @@ class Suite:
         return tuple(Fault(f"waiver_{i}", "idle waiver", text) for i, text in enumerate(texts))
 
     def _absence(self) -> str:
-        if self.backend is None:
+        if self.backend is None or self.judged.evidence == "interpreted":
             return ""
-        found = _probe(self.backend, self.subject.platform)
-        if isinstance(found, Device):
-            here = self.subject.platform in PLATFORMS
-            return "" if here else "the suite makes its arrays on the CPU alone"
-        return str(found)
+        found = device_of(self.backend, self.subject.platform)
+        if isinstance(found, Refusal):
+            return str(found)
+        has_arrays = self.subject.framework != "numpy" or self.subject.platform == "cpu"
+        return "" if has_arrays else "NumPy's arrays are on the CPU alone"
 
     @property
     def waivers(self) -> tuple[Waiver, ...]:
@@ -118,7 +124,7 @@ class Suite:
 
     def run(self, run: Run) -> Outcome:
         """Make one run, in a child process where the subject can be made there."""
-        return run_case(self.subject, run) if self._child is None else self._child.outcome(run)
+        return run_case(self.judged, run) if self._child is None else self._child.outcome(run)
 
     def close(self) -> None:
         """End the child process, if there is one; another run starts a new one."""
@@ -150,11 +156,13 @@ class Suite:
     def _again(self, run: Run) -> Iterable[str]:
         if self.arguments:
             tier = "" if self.tier == "full" else f" --tier {self.tier}"
-            yield f'  Again: attnhub check {self.arguments}{tier} -k "{run.id}"'
+            where = "" if self.subject.platform == "cpu" else f" --platform {self.subject.platform}"
+            yield f'  Again: attnhub check {self.arguments}{where}{tier} -k "{run.id}"'
 
     @cached_property
     def _child(self) -> _OneByOne | None:
-        return None if self.source is None else _OneByOne(self.source)
+        here = self.source is None or keeps_device(self.judged)
+        return None if here or self.source is None else _OneByOne(self.source)
 
 
 class _OneByOne:
@@ -182,16 +190,3 @@ class _OneByOne:
     def _asked_for(self) -> Iterator[Run]:
         while self._asked is not None:
             yield self._asked
-
-
-def _probe(backend: Backend, platform: str) -> object:
-    """Return a `Device`, or what speaks against it."""
-    if platform not in backend.platforms:
-        return f"it is made for {', '.join(sorted(backend.platforms))}"
-    try:
-        found: object = backend.probe(platform)
-    except Exception as error:
-        return f"its probe failed: {type(error).__name__}: {error}"
-    if not isinstance(found, Device | Refusal):
-        return f"its probe returned {found!r}; a `Device` or a `Refusal` is accepted"
-    return found

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import pytest
 
 from attnhub_contracts.arrays import FRAMEWORKS
-from attnhub_contracts.backend import Backend
+from attnhub_contracts.backend import PLATFORMS, Backend
 from attnhub_contracts.conformance import installed
-from attnhub_contracts.conformance.isolation import cannot_isolate
+from attnhub_contracts.conformance.isolation import CPU_ALONE, cannot_isolate
 from attnhub_contracts.conformance.runner import Run
 from attnhub_contracts.conformance.signatures import SIGNATURES, adapt
 from attnhub_contracts.conformance.source import Source
@@ -26,7 +26,7 @@ Testable = str | Backend | Subject | Callable[..., Any]
 
 def suite_for(
     subject: Testable,
-    platform: str = "cpu",
+    platform: str | None = None,
     tier: str = "full",
     modes: Iterable[str] | None = None,
     *,
@@ -40,10 +40,11 @@ def suite_for(
 
     Each case of the contract, in each direction and mode, is a test. It passes where the subject is right, and where it
     refuses what it does not claim. A device that is not here is one test, which fails: what is untested never passes.
+    But where a backend has "attend_interpreted", that is tested in its place, and the tests' suite is so labelled.
 
     Args:
         subject: an installed backend's name, bare or `distribution:name`; a `Backend`; a `Subject`; or a function.
-        platform: where a backend is to run.
+        platform: where a backend is to run; None is the CPU, or, of a backend that is not made for it, its own.
         tier: "gate", "full" or "stress"; each holds those before.
         modes: ways to run, such as "eager" and "jit"; None is all that the framework has.
         strict: fail also where more is right than is claimed; otherwise pytest's summary lists it.
@@ -51,7 +52,8 @@ def suite_for(
         framework: whose arrays a function takes, "jax", "numpy" or "torch"; None is what `signature` implies.
         signature: whose arguments a function takes, one of `signatures.SIGNATURES`; for functions alone.
         in_process: make the runs in pytest's own process, where fixtures, debuggers and coverage reach them, and a
-            crash ends pytest. Only an installed backend, given by its name, ever runs in another.
+            crash ends pytest. Only an installed backend, given by its name, ever runs in another; and none does on an
+            accelerator that JAX holds.
 
     Raises:
         UnknownBackendError: a name that no plugin registers, or that several do.
@@ -118,19 +120,26 @@ def run_id(run: Run | Fault) -> str:
     return f"{re.sub(r'[^A-Za-z0-9.-]+', '_', spelt).strip('_')}-{run.direction}-{run.mode}"
 
 
-def _found(subject: Testable, platform: str, framework: str | None, signature: str, in_process: bool) -> Suite:
+def _found(subject: Testable, asked: str | None, framework: str | None, signature: str, in_process: bool) -> Suite:
     if callable(subject):
-        return Suite(_of_function(subject, framework, signature, platform))
+        return Suite(_of_function(subject, framework, signature, asked or "cpu"))
     if framework is not None or signature != "attnhub":
         raise ArgumentError(f"`framework` and `signature` are for functions; {subject!r} is none.")
     if isinstance(subject, Subject):
         return Suite(subject)
+    backend = subject if isinstance(subject, Backend) else installed.find_backend(subject)
+    platform = asked or _usual_platform(backend)
     if isinstance(subject, Backend):
         return Suite(of_backend(subject, platform), backend=subject)
-    backend = installed.find_backend(subject)
-    elsewhere = Source("attnhub_contracts.conformance.installed:subject", (subject, platform))
+    make, variables = "attnhub_contracts.conformance.installed:subject", dict(CPU_ALONE)
+    elsewhere = Source(make, (subject, platform), variables=variables if backend.framework == "jax" else {})
     source = None if in_process or cannot_isolate() else elsewhere
     return Suite(of_backend(backend, platform), backend=backend, arguments=subject, source=source)
+
+
+def _usual_platform(backend: Backend) -> str:
+    """Return the CPU, which every machine has, or else the first that the backend is made for; asks no device."""
+    return next(platform for platform in PLATFORMS if platform in backend.platforms)
 
 
 def _of_function(function: Callable[..., Any], framework: str | None, signature: str, platform: str) -> Subject:

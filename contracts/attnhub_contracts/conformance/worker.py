@@ -57,6 +57,7 @@ def _private_streams() -> tuple[TextIO, TextIO, TextIO]:
 def _make(answers: TextIO, log: TextIO, *, source: dict[str, Any], seconds: float) -> _Bench | None:
     """Make what a source names; what goes wrong is said, and None returned."""
     paths = Source(**source)
+    os.environ.update(paths.variables)
     try:
         with _deadline(seconds, log):
             subject = resolve(paths.make)(*paths.arguments)

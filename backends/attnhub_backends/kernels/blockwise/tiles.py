@@ -14,6 +14,7 @@ import numpy as np
 from jax import lax
 
 from attnhub_backends.kernels.blockwise.grid import Grid, Index
+from attnhub_backends.kernels.blockwise.memory_order import rows_outermost
 
 State = TypeVar("State")
 
@@ -42,13 +43,8 @@ def take_per_row(array: jax.Array, grid: Grid, start: Index) -> jax.Array:
 
 
 def take_weights(array: jax.Array, grid: Grid, row: Index, key: Index) -> jax.Array:
-    """Cut a tile out of (B, N, T, S), whose axes may have length 1 and then keep it."""
-    if array.shape[2] != 1:
-        array = _take(array, 2, row, grid.rows)
-    if array.shape[3] != 1:
-        array = _take(array, 3, key, grid.keys)
-    b, n, rows, keys = array.shape
-    return array.reshape(b, grid.K if n == grid.N else 1, grid.G if n == grid.N else 1, rows, keys)
+    """Cut a tile out of the caller's (B, N, T, S), whose axes may have length 1 and then keep it."""
+    return _heads_apart(rows_outermost(_cut_tile(array, grid, row, key)), grid)
 
 
 def put_rows(array: jax.Array, layout: str, grid: Grid, start: Index, block: jax.Array) -> jax.Array:
@@ -75,12 +71,24 @@ def add_keys(array: jax.Array, layout: str, grid: Grid, start: Index, block: jax
 
 def add_weights(array: jax.Array, grid: Grid, row: Index, key: Index, tile: jax.Array) -> jax.Array:
     """Sum a tile over the axes in which `array` has length 1, and add it to its place."""
-    block = take_weights(array, grid, row, key)
+    block = _heads_apart(_cut_tile(array, grid, row, key), grid)
     summed = [axis for axis in range(5) if block.shape[axis] == 1 and tile.shape[axis] != 1]
     block = block + tile.sum(axis=summed, keepdims=True).astype(array.dtype)
     zero = np.int32(0)
     starts = (zero, zero, zero if array.shape[2] == 1 else row, zero if array.shape[3] == 1 else key)
     return lax.dynamic_update_slice(array, block.reshape(*array.shape[:2], *block.shape[3:]), starts)
+
+
+def _cut_tile(array: jax.Array, grid: Grid, row: Index, key: Index) -> jax.Array:
+    if array.shape[2] != 1:
+        array = _take(array, 2, row, grid.rows)
+    return array if array.shape[3] == 1 else _take(array, 3, key, grid.keys)
+
+
+def _heads_apart(tile: jax.Array, grid: Grid) -> jax.Array:
+    """(B, N, rows, keys) to (B, K, G, rows, keys)."""
+    b, n, rows, keys = tile.shape
+    return tile.reshape(b, grid.K if n == grid.N else 1, grid.G if n == grid.N else 1, rows, keys)
 
 
 def _length_axis(layout: str) -> int:
