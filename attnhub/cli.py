@@ -1,4 +1,4 @@
-"""The `attnhub` command: `doctor`, `backends`, `check`, `records`, `explain`; each with `--json`."""
+"""The `attnhub` command: `doctor`, `backends`, `check`, `compile`, `records`, `explain`; each with `--json`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from attnhub import attention, cli_check, cli_records, cli_tables, doctor, registry
+from attnhub import attention, cli_check, cli_compile, cli_records, cli_tables, doctor, registry
 from attnhub_contracts import CONTRACT_VERSION, ArraySpec, AttnhubError
 from attnhub_contracts.features import DTYPES
 
@@ -25,6 +25,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 app.command("check")(cli_check.run_check)
+app.command("compile")(cli_compile.run_compile)
 app.add_typer(cli_records.app, name="records")
 
 
@@ -67,6 +68,7 @@ def show_explanation(
     dtype: Annotated[str, typer.Option(help=f"One of {', '.join(DTYPES)}.")] = "float32",
     framework: Annotated[str, typer.Option(help="jax, numpy or torch; all compete if left out.")] = "",
     platform: Annotated[str, typer.Option(help="auto, cpu, gpu or tpu.")] = "auto",
+    device_kind: Annotated[str, typer.Option(help="A TPU to compile for, such as v5e, where there is none.")] = "",
     backend: Annotated[str, typer.Option(help="A backend's name.")] = "",
     need: Annotated[list[str], typer.Option(help="A promise to ask for; may be repeated.")] = [],  # noqa: B006
     relax: Annotated[list[str], typer.Option(help="A promise to give up; may be repeated.")] = [],  # noqa: B006
@@ -97,6 +99,7 @@ def show_explanation(
     explanation = attention.explain(
         *triple,
         platform=platform,
+        device_kind=device_kind or None,
         backend=backend or None,
         framework=framework or None,
         need=need,

@@ -144,7 +144,7 @@ def _scaled(query: Any, key: Any, scale: Any, *, exact: bool) -> tuple[Any, Any]
     high = wide.astype(query.dtype)
     if exact:
         return high, key
-    rest = (wide - high.astype(jnp.float32)).astype(query.dtype)
+    rest = jnp.where(jnp.isfinite(high), wide - high.astype(jnp.float32), 0).astype(query.dtype)
     return jnp.concatenate([high, rest], axis=3), jnp.concatenate([key, key], axis=3)
 
 
