@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from functools import cache, partial
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -108,6 +109,38 @@ def jax_makes_its_arrays_on_the_platform(framework: str) -> None:
         assert _place_of_query(framework) == str(device)
     with driver(framework).on("cpu"):  # where arrays go anyway nothing is set
         assert jax.config.jax_default_device is None
+
+
+@check("numpy")
+def numpy_rounds_no_factor(framework: str) -> None:
+    assert driver(framework).product_roundoff("cpu", "float32") == 0
+
+
+@check("jax")
+def jax_rounds_factors_as_its_setting_says(framework: str) -> None:
+    import jax
+
+    found = driver(framework).product_roundoff
+    assert found("cpu", "float32") == found("tpu", "bfloat16") == found("tpu", "float64") == 0
+    assert (found("tpu", "float32"), found("gpu", "float32")) == (2.0**-8, 2.0**-11)
+    with jax.default_matmul_precision("highest"):
+        assert found("tpu", "float32") == found("gpu", "float32") == 0
+    with jax.default_matmul_precision("high"):
+        assert (found("tpu", "float32"), found("gpu", "float16")) == (2.0**-16, 2.0**-11)
+    with jax.default_matmul_precision("BF16_BF16_F32"):
+        assert found("gpu", "float32") == 2.0**-8
+
+
+@check("torch")
+def torch_rounds_factors_as_its_setting_says(framework: str) -> None:
+    import torch
+
+    found = driver(framework).product_roundoff
+    for platform, name in (("cpu", "mkldnn"), ("gpu", "cuda")):
+        for setting, rounded in (("ieee", 0.0), ("none", 0.0), ("tf32", 2.0**-11), ("bf16", 2.0**-8)):
+            matmul = SimpleNamespace(fp32_precision=setting)
+            with mock.patch.object(torch.backends, name, SimpleNamespace(matmul=matmul)):
+                assert (found(platform, "float32"), found(platform, "bfloat16")) == (rounded, 0)
 
 
 def _place_of_query(framework: str) -> str:

@@ -190,6 +190,8 @@ def no_float64(true: Any) -> Any:
 #: Module, function, how it is corrupted, the check that fails.
 CORRUPTIONS = [
     (jax_driver, "on", nowhere, "jax_makes_its_arrays_on_the_platform jax"),
+    (jax_driver, "product_roundoff", always(0.0), "jax_rounds_factors_as_its_setting_says jax"),
+    (jax_driver, "product_roundoff", always(2.0**-8), "jax_rounds_factors_as_its_setting_says jax"),
     (jax_driver, "forward", stale, "an_answer_is_that_of_this_call jax"),
     (jax_driver, "backward", identity_vjp, "gradients_are_right_under_every_mode jax"),
     (jax_driver, "backward", ones, "cotangents_are_those_of_the_case jax"),
@@ -207,6 +209,7 @@ CORRUPTIONS = [
     (jax_driver, "_holds_float64", always(True), "every_argument_arrives_and_answers_are_right jax"),
     (jax_driver, "_float64_if_needed", no_float64, "every_argument_arrives_and_answers_are_right jax"),
     (torch_driver, "on", nowhere, "torch_makes_its_arrays_on_the_platform torch"),
+    (torch_driver, "product_roundoff", always(0.0), "torch_rounds_factors_as_its_setting_says torch"),
     (torch_driver, "forward", stale, "an_answer_is_that_of_this_call torch"),
     (torch_driver, "forward", with_gradients, "forward_runs_without_gradients_and_backward_with torch"),
     (torch_driver, "backward", identity_vjp, "gradients_are_right_under_every_mode torch"),
@@ -230,6 +233,7 @@ CORRUPTIONS = [
     (drivers, "_is_same", always(True), "what_a_subject_writes_is_reported torch"),
     (drivers, "_is_same", always(False), "every_argument_arrives_and_answers_are_right numpy"),
     (numpy_driver, "on", raising, "numpy_runs_where_it_is numpy"),
+    (numpy_driver, "product_roundoff", always(2.0**-8), "numpy_rounds_no_factor numpy"),
     (numpy_driver, "forward", stale, "an_answer_is_that_of_this_call numpy"),
     (numpy_driver, "forward", uncopied, "the_arrays_of_a_case_are_out_of_a_subjects_reach numpy"),
     (numpy_driver, "backward", always(Answer(None, None, {})), "numpy_has_no_gradients numpy"),

@@ -28,18 +28,21 @@ class Expected(NamedTuple):
     allowed: dict[str, Any]
 
 
-def expect(call: Call) -> Expected:
-    """Return what an answer to a call is compared with: output, log-sum-exp, and the gradient of each input."""
+def expect(call: Call, rounding: float = 0.0) -> Expected:
+    """Return what an answer to a call is compared with: output, log-sum-exp, and the gradient of each input.
+
+    `rounding` is what the framework's setting may take from a factor of a product at `precision="default"`.
+    """
     request, arrays = bind(**call.arguments, needs=call.needs)
     answer = oracle.forward(request, arrays)
     gradients = oracle.backward(request, arrays, call.d_out, call.d_lse)._asdict()
     truth = {"out": answer.out, "lse": answer.lse, **gradients}
-    return Expected(truth, tolerances(request, arrays, answer, call.d_out, call.d_lse))
+    return Expected(truth, tolerances(request, arrays, answer, call.d_out, call.d_lse, rounding))
 
 
-def judge(case: Case, call: Call, answer: Answer) -> Judgement:
-    """Compare an answer with the oracle's, output first."""
-    return compare(case, call, answer, expect(call))
+def judge(case: Case, call: Call, answer: Answer, rounding: float = 0.0) -> Judgement:
+    """Compare an answer with the oracle's, output first; `rounding` as in `expect`."""
+    return compare(case, call, answer, expect(call, rounding))
 
 
 def compare(case: Case, call: Call, answer: Answer, expected: Expected) -> Judgement:

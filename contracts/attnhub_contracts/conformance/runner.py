@@ -50,7 +50,13 @@ def runs(subject: Subject, cases: Iterable[Case], modes: Iterable[str] | None = 
 
 def run_case(subject: Subject, run: Run) -> Outcome:
     """Run one case and return what became of it; nothing that the subject raises comes through but Ctrl-C."""
-    return examine(subject, run, lambda call: judge(run.case, call, answer(subject, run, call)))
+
+    def find_fault(call: Call) -> tuple[str, float]:
+        found = answer(subject, run, call)
+        rounding = driver(subject.framework).product_roundoff(subject.runs_on, call.request.dtype)
+        return judge(run.case, call, found, rounding)
+
+    return examine(subject, run, find_fault)
 
 
 def answer(subject: Subject, run: Run, call: Call) -> Answer:

@@ -18,7 +18,9 @@ ROUNDOFF = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "floa
 TINY = {"float16": 2.0**-24, "bfloat16": 2.0**-126, "float32": 2.0**-126, "float64": 2.0**-1022}
 
 
-def tolerances(request: Request, arrays: Arrays, answer: Forward, d_out: Any, d_lse: Any) -> dict[str, Any]:
+def tolerances(
+    request: Request, arrays: Arrays, answer: Forward, d_out: Any, d_lse: Any, rounding: float = 0.0
+) -> dict[str, Any]:
     """Bound the rounding errors of any honest order of computation, to first order: one number per number.
 
     Let u be the dtype's roundoff and a that of the accumulation, float32's or float64's. Each result is a sum of
@@ -35,11 +37,15 @@ def tolerances(request: Request, arrays: Arrays, answer: Forward, d_out: Any, d_
     maximum, which a sink may set: its rounding adds |lse|. The sum over S adds √S, and exp, log, tanh and divisions a
     few units each: 8.
 
+    Where the framework rounds the factors of its products at `precision="default"` (C17), by `rounding` at most, each
+    product adds as much for either factor: that much of L to a logit, and as if u were larger by it to the rest.
+
     All is doubled, for √n is what random rounding gives in the mean. Where no row sees anything the sums are exactly
     0, and so is the tolerance.
     """
+    rounding = rounding if request.precision == "default" else 0.0
     with np.errstate(all="ignore"):
-        return _tolerances(request, arrays, answer, _size(d_out), 0.0 if d_lse is None else _size(d_lse))
+        return _tolerances(request, arrays, answer, _size(d_out), 0.0 if d_lse is None else _size(d_lse), rounding)
 
 
 def mean_allowed(count: int) -> float:
@@ -52,14 +58,17 @@ def mean_allowed(count: int) -> float:
     return 0.25 + 0.75 / math.sqrt(count)
 
 
-def _tolerances(request: Request, arrays: Arrays, answer: Forward, d_out: Any, d_lse: Any) -> dict[str, Any]:
-    seen, u, tiny = answer.visible, ROUNDOFF[request.dtype], TINY[request.dtype]
+def _tolerances(
+    request: Request, arrays: Arrays, answer: Forward, d_out: Any, d_lse: Any, rounding: float
+) -> dict[str, Any]:
+    seen, u, tiny = answer.visible, ROUNDOFF[request.dtype] + rounding, TINY[request.dtype]
     query, key, value = (_size(array) for array in heads_first(request, arrays))
     d_out, out = from_layout(d_out, request), _size(from_layout(answer.out, request))
-    logits = abs(request.scale) * (query @ key.swapaxes(2, 3)) + (0.0 if arrays.bias is None else _size(arrays.bias))
+    dots = abs(request.scale) * (query @ key.swapaxes(2, 3))
+    logits = dots + (0.0 if arrays.bias is None else _size(arrays.bias))
     p = _size(answer.weights)
     far = 2 * _roundoff_of_sums(request) * _size(answer.lse)[..., None]  # (B, N, T, 1)
-    fine = np.where(seen, _accumulated(request, logits) + far, 0.0)  # (B, N, T, S)
+    fine = np.where(seen, _accumulated(request, logits) + far + 4 * rounding * dots, 0.0)  # (B, N, T, S)
     mean = (p * fine).sum(axis=3, keepdims=True) + _accumulated(request, 0.0)  # (B, N, T, 1)
     row = (out * d_out).sum(axis=3, keepdims=True) + (d_lse if isinstance(d_lse, float) else d_lse[..., None])
 

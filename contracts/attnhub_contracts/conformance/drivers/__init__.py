@@ -37,6 +37,10 @@ class Driver(Protocol):
         """Make arrays on the devices of a platform, on this thread."""
         ...
 
+    def product_roundoff(self, platform: str, dtype: str) -> float:
+        """Return how much of a factor of a product the framework's settings take at `precision="default"`."""
+        ...
+
     def forward(self, attend: Attend, call: Call, mode: str) -> Answer:
         """Run a call under a mode."""
         ...

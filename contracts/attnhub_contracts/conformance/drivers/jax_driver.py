@@ -15,6 +15,20 @@ from attnhub_contracts.conformance.subject import Attend
 MODES = ("eager", "jit", "vmap")
 
 
+#: By setting, on every accelerator: products in bfloat16, one or three, or in TensorFloat-32.
+_ALGORITHMS = {
+    "bfloat16": 2.0**-8,
+    "bf16_bf16_f32": 2.0**-8,
+    "bf16_bf16_f32_x3": 2.0**-16,
+    "tf32_tf32_f32": 2.0**-11,
+}
+#: By platform, what its names for more or less of it mean.
+_ROUNDED = {
+    "tpu": {**_ALGORITHMS, "default": 2.0**-8, "high": 2.0**-16, "tensorfloat32": 2.0**-16},
+    "gpu": {**_ALGORITHMS, "default": 2.0**-11, "high": 2.0**-11, "tensorfloat32": 2.0**-11},
+}
+
+
 @contextlib.contextmanager
 def on(platform: str) -> Iterator[None]:
     """Make arrays on the first device of a platform, on this thread.
@@ -28,6 +42,19 @@ def on(platform: str) -> Iterator[None]:
         return
     with jax.default_device(jax.devices(platform)[0]):
         yield
+
+
+def product_roundoff(platform: str, dtype: str) -> float:
+    """Return how much, relative to it, a factor of a product may lose at `precision="default"`; 0.0 for nothing.
+
+    `jax_default_matmul_precision` decides. What float16 is widened to loses as much; a setting that is not known here,
+    nothing.
+    """
+    import jax
+
+    config: Any = jax.config
+    setting = str(config.jax_default_matmul_precision or "default").lower()
+    return _ROUNDED.get(platform, {}).get(setting, 0.0) if dtype in ("float16", "float32") else 0.0
 
 
 def forward(attend: Attend, call: Call, mode: str) -> Answer:

@@ -20,6 +20,10 @@ MODES = ("eager", "strided", "compile", "compile-dynamic")
 _DEVICE: ContextVar[str] = ContextVar("device", default="cpu")
 
 
+#: By setting of a backend's products in float32.
+_ROUNDED = {"tf32": 2.0**-11, "bf16": 2.0**-8}
+
+
 @contextlib.contextmanager
 def on(platform: str) -> Iterator[None]:
     """Make arrays on a platform, on this thread."""
@@ -28,6 +32,18 @@ def on(platform: str) -> Iterator[None]:
         yield
     finally:
         _DEVICE.reset(token)
+
+
+def product_roundoff(platform: str, dtype: str) -> float:
+    """Return how much, relative to it, a factor of a product may lose at `precision="default"`; 0.0 for nothing.
+
+    `torch.backends.*.matmul.fp32_precision` decides, and is "none" or "ieee" where nobody has set it.
+    """
+    import torch
+
+    backend: Any = torch.backends.cuda if platform == "gpu" else torch.backends.mkldnn
+    setting = getattr(getattr(backend, "matmul", None), "fp32_precision", "none")
+    return _ROUNDED.get(setting, 0.0) if dtype == "float32" else 0.0
 
 
 def forward(attend: Attend, call: Call, mode: str) -> Answer:
